@@ -69,21 +69,21 @@ class FrameWriter(WriteBuffer):
     def __bool__(self) -> bool:
         return bool(self._chunks or self._extents)
 
-    def write_frame(self, head: bytes, payload: bytes = b"") -> None:
+    def write_frame(self, head: bytes, payload: bytes | memoryview = b"") -> None:
         """As of ``WriteBuffer``: a frame of the final standard, that is laid out already."""
         channel = int.from_bytes(head[6:8], "big")
         if len(head) == FRAME_HEADER_SIZE:
             super().write_frame(head, payload)
         else:
-            self._translate(channel, head[FRAME_HEADER_SIZE:], payload)
+            self._translate(channel, head[FRAME_HEADER_SIZE:], bytes(payload))
 
-    def write_body(self, channel: int, body: bytes, payload: bytes = b"") -> None:
+    def write_body(self, channel: int, body: bytes, payload: bytes | memoryview = b"") -> None:
         """As of ``WriteBuffer``.
 
         Raises:
             LocalProtocolError: as a frame of the draft it is larger than the peer takes.
         """
-        self._translate(channel, body, payload)
+        self._translate(channel, body, bytes(payload))
 
     def take(self) -> bytes:
         """As of ``WriteBuffer``, with the dispositions that were gathered."""

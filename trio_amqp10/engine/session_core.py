@@ -148,7 +148,7 @@ class SessionCore(Lifecycle, ABC):
 
     # -- what we owe ------------------------------------------------------------------------
 
-    def write_body(self, body: bytes, payload: bytes = b"") -> None:
+    def write_body(self, body: bytes, payload: bytes | memoryview = b"") -> None:
         """One frame on our channel."""
         self.context.write_buffer.write_body(self.channel, body, payload)
 

@@ -54,8 +54,8 @@ class WriteBuffer:
     )
 
     def __init__(self, soft: int) -> None:
-        self._chunks: list[bytes] = []
-        self._held: list[bytes] | None = None
+        self._chunks: list[bytes | memoryview] = []
+        self._held: list[bytes | memoryview] | None = None
         self._peer_opened = False
         self.soft: Final = soft
         self._taken = 0
@@ -80,7 +80,7 @@ class WriteBuffer:
         self._chunks.append(octets)
         self.size += len(octets)
 
-    def write_frame(self, head: bytes, payload: bytes = b"") -> None:
+    def write_frame(self, head: bytes, payload: bytes | memoryview = b"") -> None:
         """A frame, in two parts if need be, that is laid out already and known to fit and to be due."""
         chunks = self._chunks
         if not chunks and self.on_output is not None:
@@ -89,7 +89,7 @@ class WriteBuffer:
         chunks.append(payload)
         self.size += len(head) + len(payload)
 
-    def write_body(self, channel: int, body: bytes, payload: bytes = b"") -> None:
+    def write_body(self, channel: int, body: bytes, payload: bytes | memoryview = b"") -> None:
         """One frame.
 
         Raises:

@@ -266,7 +266,7 @@ class Accepting(Generic[L]):
 
     def __init__(self, incoming: IncomingLink, make: Any, options: LinkOptions) -> None:
         self._incoming = incoming
-        self._make = make
+        self._make: Any = make
         self._options = options
 
     def enter_now(self, resumable: ResumableLinkState | None = None) -> L:
