@@ -95,7 +95,7 @@ class Handshake:
         self._lifecycle = life
         self._limits = limits
         self._profile = profile
-        self._start = start
+        self._start: Method | None = start
         self._opening = opening
         self._write = write
         self._emit = emit
@@ -132,7 +132,9 @@ class Handshake:
             answer(self._profile.header)
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"the client speaks another version: {header!r}")
         self._lifecycle.receive(Step.HEADER)
+        assert self._start is not None
         self._write(self._start)
+        self._start = None
         self._lifecycle.step(Step.START)
 
     # -- what the application says ----------------------------------------------------------

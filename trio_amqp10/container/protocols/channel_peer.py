@@ -16,6 +16,7 @@ import trio
 from trio_amqp10.container.connected_peer import LinkView
 from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
 from trio_amqp10.container.endpoints import Publisher
+from trio_amqp10.net.waiters import OneShotEvent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -148,7 +149,7 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         self.messages_out: int = 0
         self.channels: dict[Any, ChannelT] = {}
         self.publisher: Final = Publisher(self, find, pump.wake_writer)
-        self.over: trio.Event = trio.Event()
+        self.over: OneShotEvent = OneShotEvent()
         self._traffic = traffic
         self._grants: dict[Wish, _Grant] = {}
         self._blocked = False

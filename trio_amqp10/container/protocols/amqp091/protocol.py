@@ -119,15 +119,17 @@ class Amqp091:
 
     async def serve(self, accepted: AcceptedConnection) -> None:
         """As of ``Dialect``. Cancelled: the connection is closed with 320 (connection-forced)."""
+        await self.converse(accepted, self._new_engine(accepted)).serve()
+
+    def _new_engine(self, accepted: AcceptedConnection) -> Engine:
         start = self.profile.methods.make(
             "connection.start",
             server_properties=self._properties,
             mechanisms=" ".join(each.name for each in mechanisms_for(accepted)).encode(),
         )
-        engine = Engine(
+        return Engine(
             EndpointRole.SERVER, trio.current_time(), self._limits, profile=self.profile, start=start
         )
-        await self.converse(accepted, engine).serve()
 
     def converse(self, accepted: AcceptedConnection, engine: Engine) -> Conversation091:
         """A new connection."""
