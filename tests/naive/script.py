@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Protocol, cast
 
+from tests.engine_pairs import octets_of
+
 from .performatives import HEADER_IDS, Frame, frame, header, next_frame
 
 __all__ = [
@@ -27,12 +29,13 @@ __all__ = [
 
 
 class Engine(Protocol):
-    """The eight calls between an engine and what pumps it."""
+    """The nine calls between an engine and what pumps it."""
 
     def receive_data(self, data: bytes, now: float, /) -> object: ...
     def receive_eof(self, now: float, /) -> object: ...
     def transport_lost(self) -> object: ...
     def next_event(self) -> Any: ...
+    def has_output(self) -> bool: ...
     def data_to_send(self) -> bytes | None: ...
     def next_deadline(self) -> float | None: ...
     def handle_timer(self, now: float, /) -> object: ...
@@ -218,7 +221,7 @@ class Script:
         while (event := self.engine.next_event()) is not None:
             self.events.append(event)
         self.touched.extend(self.engine.take_touched())
-        octets = self.engine.data_to_send()
+        octets = octets_of(self.engine)
         self.over = octets is None
         self.inbox.feed(octets or b"")
         return self

@@ -268,6 +268,9 @@ class EchoEngine:
     def next_event(self) -> Any:
         return self.events.popleft() if self.events else None
 
+    def has_output(self) -> bool:
+        return True
+
     def data_to_send(self) -> bytes:
         out, self.out = self.out, b""
         return out
