@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # A shell that starts a job behind its back has it ignore Ctrl-C, and all that the job starts: tests press it.
+    # A script that starts a job in the background has it, and all that it starts, ignore Ctrl-C; tests press it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples in every run, so that the coverage gate does not depend on luck, and few of them where it is

@@ -9,7 +9,6 @@ With ``--results`` each run is kept as soon as it is over, beside those of other
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import re
 import subprocess
@@ -18,9 +17,9 @@ import time
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from tests.results import add_option, commit, write
+from tests.results import add_option, commit, earlier, write
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -68,14 +67,6 @@ def _run(command: list[str]) -> tuple[bool, str]:
     return done.returncode == 0, done.stdout
 
 
-def _kept(path: Path | None) -> list[dict[str, Any]]:
-    """The runs that earlier calls have left."""
-    runs: list[dict[str, Any]] = (
-        json.loads(path.read_text())["figures"]["runs"] if path is not None and path.exists() else []
-    )
-    return runs
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -87,7 +78,7 @@ def main() -> int:
     arguments = parser.parse_args()
     failed: Counter[str] = Counter()
     bad = 0
-    kept = _kept(arguments.results)
+    kept = earlier(arguments.results, "runs")
     with _busy(arguments.loops):
         for number in range(1, arguments.runs + 1):
             began = time.monotonic()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["FOLDER", "add_option", "commit", "write"]
+__all__ = ["FOLDER", "add_option", "commit", "earlier", "write"]
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = _ROOT / "docs" / "results"
@@ -45,6 +45,14 @@ def write(path: Path | None, kind: str, figures: dict[str, Any]) -> None:
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(head | {"figures": figures}, indent=1) + "\n")
+
+
+def earlier(path: Path | None, key: str) -> list[dict[str, Any]]:
+    """The rows by this key of the figures that earlier runs have written to ``path``; empty if there are none."""
+    rows: list[dict[str, Any]] = (
+        json.loads(path.read_text())["figures"][key] if path is not None and path.exists() else []
+    )
+    return rows
 
 
 def commit() -> str:

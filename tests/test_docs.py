@@ -16,7 +16,6 @@ from __future__ import annotations
 import inspect
 import os
 import re
-import socket
 import subprocess
 import sys
 import textwrap
@@ -29,6 +28,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from tests.ports import free_port
 
 from .conftest import run_limited
 
@@ -77,12 +77,6 @@ def directives(text: str) -> Iterator[Block]:
 def promises(page: Path) -> list[str]:
     """Lines of which the page says that its programs print them."""
     return re.findall(r"^It prints ``(.*?)``[. ]", page.read_text(), re.MULTILINE)
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 class Reader:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .test_docs import ROOT, SECONDS, Block, blocks, free_port
+from .ports import free_port
+from .test_docs import ROOT, SECONDS, Block, blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,6 @@ import os
 import pty
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from click.testing import CliRunner
 
 import trio_amqp10 as amqp
 from tests.peer.helpers import served
+from tests.ports import free_port
 from trio_amqp10 import amqp091, cli
 from trio_amqp10.cli import commands
 from trio_amqp10.cli.demo_round import RELAYS
@@ -42,12 +42,6 @@ from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, rea
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 # -- send and receive

@@ -8,10 +8,9 @@ A file of results accumulates: each run adds what it did, by target and by commi
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.results import commit, write
+from tests.results import commit, earlier, write
 
 from .targets import TARGETS
 
@@ -42,7 +41,7 @@ def executions_of(names: Sequence[str], total: int) -> dict[str, int]:
 
 def executions_in(file: Path) -> int:
     """Executions that a file of results tells of, of all targets together."""
-    return sum(row["attempts"] for row in _rows(file))
+    return sum(row["attempts"] for row in earlier(file, "targets"))
 
 
 def accumulate(file: Path | None, seed: int, results: Iterable[dict[str, Any]]) -> None:
@@ -55,7 +54,7 @@ def accumulate(file: Path | None, seed: int, results: Iterable[dict[str, Any]]) 
     """
     if file is None:
         return
-    rows = {row["target"]: row for row in _rows(file)}
+    rows = {row["target"]: row for row in earlier(file, "targets")}
     at = commit()
     for result in results:
         row = rows.setdefault(result["target"], {"target": result["target"], "commits": {}})
@@ -64,10 +63,3 @@ def accumulate(file: Path | None, seed: int, results: Iterable[dict[str, Any]]) 
         row["commits"][at] = row["commits"].get(at, 0) + result["attempts"]
     ordered = [rows[name] for name in [*TARGETS, *(rows.keys() - TARGETS.keys())] if name in rows]
     write(file, "fuzz", {"seed": seed, "targets": ordered})
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    if not file.exists():
-        return []
-    rows: list[dict[str, Any]] = json.loads(file.read_text())["figures"]["targets"]
-    return rows

@@ -335,7 +335,7 @@ async def test_pump_gives_up_a_peer_that_does_not_read(autojump_clock: MockClock
 
 
 async def test_pump_gives_each_write_all_of_its_time(autojump_clock: MockClock) -> None:
-    """Though the alarm is set for the second that the writer waited for, or for the write before."""
+    """Though the call is scheduled for the second that the writer waited for, or for the write before."""
     ours, theirs = lockstep_stream_pair()
     owner = Owner(ours, write_stall=30.0)
     async with owner.running():
@@ -353,15 +353,15 @@ async def test_pump_gives_each_write_all_of_its_time(autojump_clock: MockClock) 
     assert 30 <= trio.current_time() - began <= 31.1
 
 
-async def test_pump_sets_no_alarm_for_each_write_and_leaves_none_behind(
+async def test_pump_schedules_no_call_for_each_write_and_leaves_none_behind(
     mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alarms: list[ScheduledCall] = []
+    calls: list[ScheduledCall] = []
 
     class Counted(ScheduledCall):
         def __init__(self, deadline: float, call: Callable[[], object]) -> None:
             super().__init__(deadline, call)
-            alarms.append(self)
+            calls.append(self)
 
     monkeypatch.setattr("trio_amqp10.net.pump.ScheduledCall", Counted)
     ours, theirs = memory_stream_pair()
@@ -370,7 +370,7 @@ async def test_pump_sets_no_alarm_for_each_write_and_leaves_none_behind(
         for _ in range(100):
             await theirs.send_all(b"x\n")
             assert await read(theirs) == b"X\n"
-    assert [alarm.call for alarm in alarms] == [None]
+    assert [each.call for each in calls] == [None]
 
 
 async def test_pump_waits_for_any_time_when_it_is_told_to(autojump_clock: MockClock) -> None:

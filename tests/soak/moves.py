@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import random
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,7 @@ from pathlib import Path
 import trio
 
 import trio_amqp10 as amqp
+from tests.ports import free_port
 
 LOSSES = (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError)
 
@@ -53,12 +53,6 @@ class Program:
     def kill(self) -> None:
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-        return port
 
 
 async def reachable(url: str) -> None:

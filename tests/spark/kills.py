@@ -26,12 +26,13 @@ import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import trio
 
-from tests.results import add_option, commit, write
+from tests.results import add_option, commit, earlier, write
 from trio_amqp10.spark import prepare
 from trio_amqp10.spark.failure_points import HOOKS
 
@@ -244,23 +245,15 @@ class Ordeal:
         script = self._start("follow")
         wait_for(lambda: self._committed() > before, 120)
         time.sleep(self._chance.random() * 1.5)
-        if victim == "container":
+        disturb = {
+            "container": self._home.kill,
+            "lane": partial(self._kill_lane, script),
+            "program": lambda: self._programs.kill(self._chance),
+            "store": self._refuse,
+        }.get(victim)
+        if disturb is not None:  # the query goes on, and nobody else noticed
             before = self._committed()
-            self._home.kill()
-            wait_for(lambda: self._committed() > before + 1, 120)  # it goes on, and nobody else noticed
-        if victim == "lane":
-            before = self._committed()
-            lanes = [each for each in sorted(children(script.pid)) if LANE in command(each)]
-            os.kill(self._chance.choice(lanes), signal.SIGKILL)
-            wait_for(lambda: self._committed() > before + 1, 120)
-        if victim == "program":
-            before = self._committed()
-            self._programs.kill(self._chance)
-            wait_for(lambda: self._committed() > before + 1, 120)
-        if victim == "store":
-            assert self._objects is not None
-            before = self._committed()
-            self._objects.refuse(self._chance.random() * 8)
+            disturb()
             wait_for(lambda: self._committed() > before + 1, 120)
         family = children(script.pid)
         pid = script.pid
@@ -272,6 +265,14 @@ class Ordeal:
         script.kill()
         script.communicate()
         wait_for(lambda: not any(map(command, family)), 30)
+
+    def _kill_lane(self, script: subprocess.Popen[str]) -> None:
+        lanes = [each for each in sorted(children(script.pid)) if LANE in command(each)]
+        os.kill(self._chance.choice(lanes), signal.SIGKILL)
+
+    def _refuse(self) -> None:
+        assert self._objects is not None
+        self._objects.refuse(self._chance.random() * 8)
 
     def _committed(self) -> int:
         commits = self._folder / "checkpoint" / "commits"
@@ -326,10 +327,7 @@ HOMES: dict[str, tuple[type[Home], tuple[tuple[str, str], ...]]] = {
 
 def _keep(path: Path | None, way: dict[str, str], found: dict[str, Any]) -> None:
     """Write what came of one way among what earlier runs have left of others."""
-    if path is None:
-        return
-    rows = json.loads(path.read_text())["figures"]["runs"] if path.exists() else []
-    others = [row for row in rows if not row.items() >= way.items()]
+    others = [row for row in earlier(path, "runs") if not row.items() >= way.items()]
     write(path, "spark_kills", {"runs": [*others, way | found]})
 
 

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import pyspark
 import pytest
 
+from tests.ports import free_port
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -36,9 +38,7 @@ query.awaitTermination()
 @pytest.fixture(scope="module")
 def remote(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server on a free port of this machine."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
     options = {
         "spark.connect.grpc.binding.address": "127.0.0.1",

@@ -374,7 +374,7 @@ class Connection(Lifecycle):
             if isinstance(performative, Begin):
                 session = self.channels.on_begin(performative, channel, self._make_session)
                 if session.state is SessionState.MAPPED or session.state is SessionState.BEGIN_RCVD:
-                    self.context.tell(SessionBegun(session))
+                    self.context.report(SessionBegun(session))
             else:
                 dispatch(self.channels.at(channel), performative, body[pos:])
 
@@ -411,7 +411,7 @@ class Connection(Lifecycle):
             raise rules.PIPELINED_FRAME_SIZE.broken(
                 f"a frame of {too_large} octets was to be sent, and the peer takes {performative.max_frame_size}"
             )
-        self.context.tell(ConnectionOpened(performative))
+        self.context.report(ConnectionOpened(performative))
 
     def _on_close(self, performative: Close) -> None:
         if self.state is ConnectionState.OPEN_RCVD:
@@ -421,7 +421,7 @@ class Connection(Lifecycle):
         if self.error is None:
             self.error = performative.error
         if unexpected:
-            self.context.tell(ConnectionClosed(performative.error))
+            self.context.report(ConnectionClosed(performative.error))
             self.close()
         self._drop_sessions()
 
@@ -453,7 +453,7 @@ class Connection(Lifecycle):
     def _lose(self, reason: str) -> None:
         if self.state is not ConnectionState.END:
             self._end()
-            self.context.tell(ConnectionLost(reason))
+            self.context.report(ConnectionLost(reason))
 
     def _end(self) -> None:
         self.step(Step.LOST)
@@ -548,7 +548,7 @@ class Connection(Lifecycle):
         exceeded = self._idle.exceeded(now, self.write_buffer.wrote)
         if exceeded is not None:
             reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
-            self.context.tell(ConnectionLost(reason))
+            self.context.report(ConnectionLost(reason))
             self.close(Error(condition=Condition.CONNECTION_FORCED.value, description=reason))
             return
         due = self._idle.heartbeat_due(now, self.write_buffer.wrote)

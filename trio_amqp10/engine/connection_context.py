@@ -129,16 +129,16 @@ class Context:
         self._touched: list[Touchable] = []
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
 
-    # -- what is to be told -----------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------
 
-    def tell(self, event: object) -> None:
+    def report(self, event: object) -> None:
         """Keep ``event`` for ``next_event``."""
         if self._events is None:
             self._events = deque()
         self._events.append(event)
 
     def next_event(self) -> Any:
-        """What the peer did, oldest first; None when all is told."""
+        """What the peer did, oldest first; None if there is none."""
         if self._events is None:
             return None
         event = self._events.popleft()

@@ -296,15 +296,15 @@ class Session(SessionCore):
 
     def emit_attached(self, link: Link) -> None:
         """Report the peer's attach."""
-        self.context.tell(LinkAttached(link))
+        self.context.report(LinkAttached(link))
 
     def emit_detached(self, link: Link, closed: bool, error: Error | None) -> None:
         if not link.told:
             link.told = True
-            self.context.tell(LinkDetached(link, closed, error))
+            self.context.report(LinkDetached(link, closed, error))
 
     def emit_ended(self, error: Error | None) -> None:
         """Report that the session is over, once."""
         if not self.told:
             self.told = True
-            self.context.tell(SessionEnded(self, error))
+            self.context.report(SessionEnded(self, error))

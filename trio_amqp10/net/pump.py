@@ -18,9 +18,9 @@ that is idle is one task, the reader.
 
 Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
 user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
-time-out. The writer has one scope, and all its times are those of one ``ScheduledCall``, the *alarm*: a scope with a deadline for
-each wait and each write would be a fifth of what a message costs that is sent alone. The alarm may come early, never late: when
-it does, it looks when something is due now. So a time that only moves on, as that of a write, costs a number that is stored.
+time-out. The writer has one scope, and one ``ScheduledCall`` for all its deadlines: a scope with a deadline for each wait and each
+write would be a fifth of the cost of a message that is sent alone. The call may come early, never late: if nothing is due yet, it is
+scheduled again. So a deadline that only moves on, as that of a write, costs one assignment.
 
 What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
@@ -118,8 +118,6 @@ class Pump:
     """
 
     __slots__ = (
-        "_alarm",
-        "_alarm_at",
         "_awaits_eof",
         "_brake",
         "_due",
@@ -136,10 +134,11 @@ class Pump:
         "_reader",
         "_reading",
         "_rests",
+        "_scheduled",
+        "_scheduled_at",
         "_sending",
         "_sleeper",
         "_slicing",
-        "_stalled",
         "_stopped",
         "_stream",
         "_totals",
@@ -184,12 +183,11 @@ class Pump:
         self._turn = ReadTurn()
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
-        self._rests = False  # there is no writer: it waits for nothing but the alarm
+        self._rests = False  # there is no writer: only the scheduled call starts one, or ``wake_writer``
         self._due = inf  # when the writer must not wait any more, or has written for too long
-        self._alarm: ScheduledCall | None = None
-        self._alarm_at = inf
+        self._scheduled: ScheduledCall | None = None
+        self._scheduled_at = inf
         self._sending = False
-        self._stalled = False
         self._stopped = False
         self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
@@ -222,22 +220,21 @@ class Pump:
             self._rests = False
             self._nursery.start_soon(self._write, patience)
 
-    def _set_alarm(self, at: float) -> None:
-        """Have the alarm come then, or before."""
-        if at < self._alarm_at:
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_at = at
-            self._alarm = ScheduledCall(at, self._on_alarm)
+    def _schedule(self, at: float) -> None:
+        """Have ``_on_scheduled`` called then, or before."""
+        if at < self._scheduled_at:
+            if self._scheduled is not None:
+                self._scheduled.cancel()
+            self._scheduled_at = at
+            self._scheduled = ScheduledCall(at, self._on_scheduled)
 
-    def _on_alarm(self) -> None:
-        self._alarm, self._alarm_at = None, inf
+    def _on_scheduled(self) -> None:
+        self._scheduled, self._scheduled_at = None, inf
         if trio.current_time() < self._due:
-            self._set_alarm(self._due)
+            self._schedule(self._due)
         elif self._rests:
             self._resume(0.0)
         elif self._sending:
-            self._stalled = True
             assert self._writer is not None
             self._writer.cancel()
         else:
@@ -398,8 +395,8 @@ class Pump:
                 await self._linger()
         finally:
             if not self._rests:
-                if self._alarm is not None:
-                    self._alarm.cancel()
+                if self._scheduled is not None:
+                    self._scheduled.cancel()
                 self._reader.cancel()
                 await self._close_stream()
                 self.feed(self._engine.transport_lost)
@@ -422,7 +419,7 @@ class Pump:
 
     async def _write_all(self, patience: float) -> None:
         """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after it was last woken."""
-        with self._shield(inf):
+        with self._shield() as scope:
             while (data := self._octets()) is not None and not self._stopped:
                 if data:
                     if not await self._send(data):
@@ -431,14 +428,14 @@ class Pump:
                         continue
                 if await self._sleep(patience):
                     patience = _REST
-                elif self._due_in_engine() <= trio.current_time():
+                elif (due := self._due_in_engine()) <= trio.current_time():
                     self.feed(self._engine.handle_timer, trio.current_time())
                 else:
                     self._writer, self._rests = None, True
-                    self._due = self._due_in_engine()
-                    self._set_alarm(self._due)
+                    self._due = due
+                    self._schedule(due)
                     return
-        if self._stalled and not self._stopped:
+        if scope.cancelled_caught and not self._stopped:
             self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
 
     async def _sleep(self, patience: float) -> bool:
@@ -446,7 +443,7 @@ class Pump:
         self._idle = True
         self._flushed.wake()
         self._due = min(self._due_in_engine(), trio.current_time() + patience)
-        self._set_alarm(self._due)
+        self._schedule(self._due)
         while not self._woken and trio.current_time() < self._due:
             await self._sleeper.wait()
         return self._woken
@@ -455,7 +452,7 @@ class Pump:
         deadline = self._engine.next_deadline()
         return inf if deadline is None else deadline
 
-    def _shield(self, deadline: float) -> trio.CancelScope:
+    def _shield(self, deadline: float = inf) -> trio.CancelScope:
         """For what the writer does: until ``deadline``, or until ``cancel``."""
         self._writer = trio.CancelScope(shield=True, deadline=deadline)
         if self._stopped:
@@ -482,7 +479,7 @@ class Pump:
         """Write all of it; False where the transport is of no use any more."""
         now = trio.current_time()
         self._due = now + self._write_stall
-        self._set_alarm(min(self._due, now + _REST))  # as the sleep behind it
+        self._schedule(min(self._due, now + _REST))  # as the sleep behind it
         self._sending = True
         try:
             await self._stream.send_all(data)
