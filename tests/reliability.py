@@ -241,7 +241,7 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         "SIGKILL under a Spark query",
         (
             "``make soak-spark``. A producer fills a queue, a query moves it into files or into another queue, and somebody is killed:"
-            " the JVM, the program (script), Python's worker that reads, the container, a lane's process, an ``amqp10 spool`` of its own"
+            " the JVM, the program (script), Python's worker that reads, the container or RabbitMQ, a lane's process, an ``amqp10 spool`` of its own"
             " (program). An object store (store) is not killed, but refuses connections for up to eight seconds."
         ),
         "python -m tests.spark.kills --spool objects --peer stored --kills 120 --results docs/results/spark_kills.json",

@@ -136,6 +136,35 @@ class Broker:
         )
         return int(done.stdout.strip().removeprefix("{ok, ").removesuffix("}"))
 
+    def kill(self) -> None:
+        """End the node at once, as a fault of its machine would, and leave its data."""
+        self._shell = None
+        node = self.processes.pop()
+        os.killpg(node.pid, signal.SIGKILL)
+        node.wait(5)
+
+    def start(self) -> None:
+        """Start the node on the data that it has, and wait until it takes connections.
+
+        Raises:
+            RuntimeError: it did not come up; with the end of its log.
+        """
+        self.spawn("/usr/lib/rabbitmq/bin/rabbitmq-server")
+        _wait_until_open(self)
+
+    def spawn(self, *command: str) -> None:
+        """Start a program of the node, in its tree and its folder; what it says goes to the log."""
+        with self.log.open("ab") as output:
+            process = subprocess.Popen(
+                _inside(self.tree, ["env", "-C", self.environment["HOME"], *command]),
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # a group of its own: ending it ends the VM's helpers too
+            )
+        self.processes.append(process)
+
     def stop(self) -> None:
         """End the node, then its epmd, by their ids, and remove its data."""
         if self._shell is not None:
@@ -192,12 +221,8 @@ def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Bro
     log = run / "output"
     broker = Broker(major, port, tls_port, [], run, log, tree, environment)
     try:
-        epmd = ["epmd", "-address", "127.0.0.1", "-port", str(epmd_port)]
-        for command in (epmd, ["/usr/lib/rabbitmq/bin/rabbitmq-server"]):
-            broker.processes.append(
-                _spawn(_inside(tree, ["env", "-C", str(inside), *command]), environment, log)
-            )
-        _wait_until_open(broker)
+        broker.spawn("epmd", "-address", "127.0.0.1", "-port", str(epmd_port))
+        broker.start()
     except BaseException:
         broker.stop()
         raise
@@ -206,18 +231,6 @@ def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Bro
 
 def _inside(tree: Path, command: list[str]) -> list[str]:
     return ["chroot", "--userspec=rabbitmq:rabbitmq", str(tree), *command]
-
-
-def _spawn(command: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            command,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # a group of its own: ending it ends the VM's helpers too
-        )
 
 
 def _exactly(stream: RawIOBase, count: int) -> bytes:

@@ -28,12 +28,16 @@ class Home:
     Attributes:
         url: where it is.
         address: of the queue.
+        name: as a victim.
     """
 
     url: str
+    name = "container"
     address = "q"
     mortal = False
     """Whether it may be killed, and comes back with what it had."""
+    sent_again = 0
+    """How many messages are sent a second time, at most, when it was killed: none if the sender's link resumes."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -87,6 +91,10 @@ class StoredContainer(Container):
 class RabbitMQ(Home):
     """A node of RabbitMQ 4."""
 
+    name = "RabbitMQ"
+    mortal = True
+    sent_again = 170  # as much credit as it gives, and it keeps no links
+
     def __enter__(self) -> Self:
         self._broker = rabbitmq.start(4, peers=PEERS)
         self.url = self._broker.url
@@ -95,6 +103,10 @@ class RabbitMQ(Home):
 
     def __exit__(self, *_: object) -> None:
         self._broker.stop()
+
+    def kill(self) -> None:
+        self._broker.kill()
+        self._broker.start()
 
 
 async def serve() -> None:
@@ -109,7 +121,7 @@ async def serve() -> None:
 
 
 class Producer:
-    """Sends numbered messages, about so many a second, until told to stop; each of them once, if its peer may die."""
+    """Sends numbered messages, about so many a second, until told to stop; each of them once, if its peer keeps its link."""
 
     def __init__(self, home: Home, rate: int) -> None:
         self.sent = 0
@@ -121,7 +133,8 @@ class Producer:
 
     async def _run(self) -> None:
         mortal = self._home.mortal
-        guarantee: Literal["exactly-once", "at-least-once"] = "exactly-once" if mortal else "at-least-once"
+        again = self._home.sent_again > 0
+        guarantee: Literal["exactly-once", "at-least-once"] = "at-least-once" if again else "exactly-once"
         async with (
             amqp.open_connection(self._home.url, reconnect=mortal) as connection,
             connection.open_sender(self._home.address, guarantee=guarantee) as sender,
