@@ -82,12 +82,13 @@ def _mutants(figures: dict[str, Any]) -> str:
             _count(each["mutants"]),
             f"{each['score']} %",
             str(each["reasoned"]),
+            str(each["letters"]),
             str(len(each["survivors"])),
         )
         for each in figures["modules"]
     ]
-    head = ("modules", "mutants", "noticed", "change nothing", "left")
-    return table(head, rows, (30, 15, 15, 20, 20))
+    head = ("modules", "mutants", "noticed", "change nothing", "letters of a text", "left")
+    return table(head, rows, (30, 15, 15, 15, 15, 10))
 
 
 def _pairs(rows: Iterable[tuple[str, Any]]) -> str:
@@ -217,7 +218,8 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         "Mutants",
         (
             "``make mutants``. The code is changed in a small way, and a test has to fail. Those that change nothing have a"
-            " reason in ``tests/mutants/reasons.toml``."
+            " reason in ``tests/mutants/reasons.toml``; those that change letters of a text for people are not counted,"
+            " for tests hold what such a text says, not each letter."
         ),
         "python -m tests.mutants --results docs/results/mutants.json",
         _mutants,

@@ -22,7 +22,7 @@ LEFT = {
     },
     "mutants": {
         "modules": [
-            {"name": "wire", "mutants": 10, "score": 90.0, "reasoned": 0, "survivors": ["one"], "killed": 9}
+            {"name": "wire", "mutants": 12, "score": 90.0, "reasoned": 1, "letters": 1, "survivors": ["one"]}
         ]
     },
     "kills": {"kills": 3, "lost": 0},

@@ -3,7 +3,8 @@
 mutmut makes the mutants, and has each tried in a fork of a process that has collected the tests, by those tests alone
 that call the function. It works in a copy of the sources, ``.mutants``. A mutant that survives is either a test that is
 missing, or a change that changes nothing: then ``reasons.toml`` says so, by the line before and after, and by why.
-Fails where a mutant survives for no reason.
+Two kinds need no line there: the type that ``cast`` is told, which does nothing when it runs, and letters of a text for
+people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason.
 """
 
 from __future__ import annotations
@@ -39,8 +40,11 @@ _COPIED: Final = ("trio_amqp10", "pyspark_amqp10", "typings", "tests")
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "corpus")
 _MUTMUT: Final = Path(sys.executable).with_name("mutmut")
 
-_CAST: Final = re.compile(r"\bcast\(.+?, ")
+_CAST: Final = re.compile(r'\bcast\(("[^"]*"|[^,"]+), ')
 """The type that ``cast`` is told changes nothing when it runs."""
+
+_TEXT: Final = re.compile(r'b?"[^"]*"')
+_SENTENCE: Final = re.compile('".* ')
 
 _KILLED: Final = {1, 3}
 _SLOW: Final = {24, 36, 152, 255, -24, -9}
@@ -65,6 +69,8 @@ class Result:
     killed: int = 0
     slow: int = 0
     reasoned: int = 0
+    letters: int = 0
+    """Those that change letters of a text for people, and nothing else."""
     untried: int = 0
     survived: int = 0
     seconds: float = 0.0
@@ -73,7 +79,7 @@ class Result:
     @property
     def score(self) -> float:
         """Percent of the mutants that changed something, and were noticed."""
-        return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned)
+        return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned - self.letters)
 
 
 def run(name: str, plan: Plan, jobs: int) -> Result:
@@ -96,12 +102,26 @@ def run(name: str, plan: Plan, jobs: int) -> Result:
         if change in reasons or _CAST.sub("", change.old) == _CAST.sub("", change.new):
             result.reasoned += 1
             continue
+        if _is_letters(change):
+            result.letters += 1
+            continue
         result.untried += code in _UNTRIED
         result.survived += code not in _UNTRIED
         why = "no test calls it" if code in _UNTRIED else "survived" if code == 0 else f"ended with {code}"
         result.survivors.append(f"{mutant}: {why}\n    - {change.old}\n    + {change.new}")
     result.seconds = round(time.monotonic() - began, 1)
     return result
+
+
+def _is_letters(change: _Change) -> bool:
+    """Whether a text of more than a word was put between XX and XX, or into other letters, and the rest is as it was."""
+    old, new = _TEXT.findall(change.old), _TEXT.findall(change.new)
+    if len(old) != len(new) or _TEXT.sub("", change.old) != _TEXT.sub("", change.new):
+        return False
+    return all(
+        before == after or (_SENTENCE.match(before) and after.replace("XX", "").lower() == before.lower())
+        for before, after in zip(old, new, strict=True)
+    )
 
 
 def _copy(plan: Plan) -> None:
@@ -179,7 +199,7 @@ def main() -> int:
     for result in results:
         print(
             f"{result.name:20}{result.mutants:>6} mutants, {result.score:5.1f} % noticed, "
-            f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, "
+            f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, {result.letters} in the letters of a text, "
             f"{result.seconds:.0f} s"
         )
         total["survivors"] += len(result.survivors)

@@ -97,6 +97,13 @@ def test_row_13_client_names_the_list_when_nothing_in_it_will_do() -> None:
     assert client.data_to_send() == b""
 
 
+def test_client_makes_its_nonces_of_the_entropy_that_it_is_given() -> None:
+    client = sasl.SaslClient([sasl.Scram("ada", "enigma")], entropy=bytes)
+    client.receive_data(offer("SCRAM-SHA-256"))
+    (init,) = performatives(client.data_to_send())
+    assert init.initial_response == b"n,,n=ada,r=" + b"A" * 32
+
+
 def test_client_needs_a_mechanism() -> None:
     with pytest.raises(LocalProtocolError, match="at least one mechanism"):
         sasl.SaslClient([])
@@ -166,7 +173,7 @@ def test_client_does_not_believe_an_outcome_that_its_mechanism_doubts(data: byte
     client = start()
     with pytest.raises(sasl.AuthenticationError, match="did not prove its identity") as caught:
         client.receive_data(frame(SaslOutcome(code=SaslCode.OK, additional_data=data)))
-    assert caught.value.code is SaslCode.OK
+    assert (caught.value.code, caught.value.mechanism) == (SaslCode.OK, "X-COUNT")
     assert client.failed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.sasl.frames import CountServer
+from tests.sasl.frames import CountServer, converse
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError
 
@@ -159,6 +159,20 @@ def test_server_makes_salts_up_from_the_secret_of_its_credentials() -> None:
     assert first_of(sasl.Server(credentials={})) != first_of(sasl.Server(credentials={}))
 
 
+@pytest.mark.parametrize(("name", "password", "verified"), [
+    ("guest", "guest-secret", True), ("guest", "other", False), ("nobody", "guest-secret", False),
+])  # fmt: skip
+def test_server_lets_in_by_scram_who_is_among_its_users(name: str, password: str, verified: bool) -> None:
+    server = sasl.SaslServer(sasl.Server(USERS, scram=["SCRAM-SHA-256"], secret=bytes(16)).offer(False))
+    client = sasl.SaslClient([sasl.Scram(name, password)])
+    if verified:
+        converse(client, server)
+    else:
+        with pytest.raises(sasl.AuthenticationError):
+            converse(client, server)
+    assert server.done is verified
+
+
 def test_server_asks_what_another_does_once_it_is_replaced_by_it() -> None:
     server = sasl.Server()
     assert not server.requires_sasl
@@ -184,6 +198,7 @@ def test_server_offers_what_another_does_once_it_is_replaced_by_it(
     server = sasl.Server()
     server.replace_by(other)
     assert [mechanism.name for mechanism in server.offer(secure)] == names
+    assert repr(server) == repr(other)
 
 
 # The client's half of the same rule

@@ -78,16 +78,22 @@ def test_derive_keys_refuses(arguments: dict[str, Any], reason: str) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        (bytes(7), 4096, bytes(32), bytes(32)),
-        (bytes(16), 4095, bytes(32), bytes(32)),
-        (bytes(16), 1_000_001, bytes(32), bytes(32)),
-        (bytes(16), 4096, b"", b""),
-        (bytes(16), 4096, bytes(32), bytes(20)),
+        (bytes(7), 4096, bytes(32), bytes(32), "a salt of 7 octets, fewer than 8"),
+        (bytes(16), 4095, bytes(32), bytes(32), "4095 iterations, not 4096 to 1000000"),
+        (bytes(16), 1_000_001, bytes(32), bytes(32), "1000001 iterations, not 4096 to 1000000"),
+        (bytes(16), 4096, b"", b"", "keys of two lengths, or none"),
+        (bytes(16), 4096, bytes(32), bytes(20), "keys of two lengths, or none"),
     ],
 )
 def test_scram_keys_refuse_what_cannot_be(arguments: Any) -> None:
-    with pytest.raises(LocalProtocolError):
+    *arguments, reason = arguments
+    with pytest.raises(LocalProtocolError, match=reason):
         sasl.ScramKeys(*arguments)
+
+
+def test_scram_keys_take_the_least_salt_and_the_most_iterations() -> None:
+    keys = sasl.ScramKeys(bytes(8), 1_000_000, bytes(32), bytes(32))
+    assert (len(keys.salt), keys.iterations) == (8, 1_000_000)
 
 
 def test_scram_keys_stay_out_of_a_repr() -> None:
@@ -176,7 +182,7 @@ def test_users_file_has_the_form_that_is_written_down() -> None:
 
 def test_users_file_may_hold_comments_and_no_secret() -> None:
     head, _, user = TEXT.splitlines()
-    text = f"# users\n\n{head}\n  \n# ada\n{user}\r\n"
+    text = f"# users\n\n{head}  \n  \n# ada\n{user}\r\n"
     assert sasl.parse_users(text)["ada"] == {"SCRAM-SHA-256": KEYS}
     assert sasl.parse_users(text).secret != sasl.parse_users(text).secret
 
@@ -191,6 +197,8 @@ USER = TEXT.splitlines()[2]
         ("# nothing\n", "line 1 .* the first line is not"),
         ("trio-amqp10-users 2\n", "line 1 .* the first line is not"),
         (USER, "line 1 .* the first line is not"),
+        (" " + TEXT, "line 1 .* the first line is not"),
+        ("trio-amqp10-users 1\nsecret ?\n", "line 2 .* Base64 that is none"),
         (TEXT + "secret AAAA\n", "line 4 .* neither one secret"),
         (TEXT + "user bob\n", "line 4 .* neither one secret"),
         (TEXT + USER + " more\n", "line 4 .* neither one secret"),
@@ -209,6 +217,8 @@ USER = TEXT.splitlines()[2]
             "line 4 .* an iteration count",
         ),
         (TEXT + USER.replace("ada", "bob").replace("4096", "4" * 5000), "line 4 .* an iteration count"),
+        (TEXT + USER.replace("ada", "bob").replace("4096", "4" * 10), "line 4 .* an iteration count"),
+        (TEXT + USER.replace("ada", "bob").replace("4096", "4" * 9), "line 4 .* 444444444 iterations"),
         (TEXT + USER.replace("ada", "bob").replace("4096", "4095"), "line 4 .* 4095 iterations"),
         (TEXT + USER.replace("ada", "bob").replace("c3Nz", "?"), "line 4 .* Base64"),
     ],
@@ -217,6 +227,13 @@ def test_parse_users_names_the_line_that_is_wrong_and_quotes_nothing(text: str, 
     with pytest.raises(LocalProtocolError, match=reason) as caught:
         sasl.parse_users(text)
     assert "a2tr" not in str(caught.value)
+
+
+def test_users_file_spells_every_sign_of_a_name_that_is_no_letter_or_digit() -> None:
+    credentials = sasl.Credentials({"a/b c%": {"SCRAM-SHA-256": KEYS}})
+    text = sasl.format_users(credentials)
+    assert "user a%2Fb%20c%25 SCRAM-SHA-256" in text
+    assert dict(sasl.parse_users(text)) == dict(credentials)
 
 
 names = st.text(min_size=1, max_size=8)

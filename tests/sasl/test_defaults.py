@@ -68,3 +68,13 @@ def test_default_mechanisms_carry_the_credentials() -> None:
         assert question.ask == fetch
     assert isinstance(xoauth2, sasl.XOAuth2)
     assert xoauth2.username == "ada"
+
+
+def test_default_mechanisms_name_nobody_and_send_no_password_unless_told() -> None:
+    _, xoauth2 = sasl.default_mechanisms(token_source=fetch, secure=True)
+    assert isinstance(xoauth2, sasl.XOAuth2)
+    assert xoauth2.username == ""
+    *_, plain = sasl.default_mechanisms("ada", None, secure=True)
+    step = plain.begin(sasl.ClientContext()).start()
+    assert isinstance(step, sasl.Respond)
+    assert step.data == b"\0ada\0"

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.performatives import frame, parse_frames
+from tests.sasl import frames
 from tests.sasl.cases import (
     BINDINGS,
     CASES,
@@ -30,6 +31,7 @@ from tests.scaled import scaled
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.sasl.server import FAILURE_PENALTY
+from trio_amqp10.spec.security import SaslInit, SaslResponse
 
 __all__ = ["derive_once"]  # a fixture
 
@@ -315,6 +317,17 @@ def test_row_16_tally_is_told_of_failures(case: Case, wrong: bool) -> None:
 
 
 @cases
+def test_row_16_tally_is_told_of_failures_that_name_nobody(case: Case) -> None:
+    tally = Counter()
+    server = sasl.SaslServer(case.server, context=case.context, tally=tally)
+    server.receive_data(frames.frame(SaslInit(mechanism=case.client.name, initial_response=b"\xff")))
+    if server.state is sasl.SaslState.EXPECT_RESPONSE:  # which hears the error by a challenge first
+        server.receive_data(frames.frame(SaslResponse(response=b"\1")))
+    assert server.failed
+    assert tally.names == [None]
+
+
+@cases
 @pytest.mark.parametrize("wrong", [True, False])
 @pytest.mark.parametrize("permitted", [{"host": False}, {"user": False}])
 def test_row_16_attempt_that_is_not_permitted_ends_in_sys_temp_whatever_its_credentials(
@@ -329,5 +342,5 @@ def test_row_16_attempt_that_is_not_permitted_ends_in_sys_temp_whatever_its_cred
     with pytest.raises(sasl.AuthenticationError) as caught:
         converse(client, server)
     assert caught.value.temporary
-    assert (server.failed, server.identity, server.penalty) == (True, None, 1.0)
+    assert (server.failed, server.identity, server.penalty, server.error) == (True, None, 1.0, None)
     assert not tally.names  # nothing is counted that did not count

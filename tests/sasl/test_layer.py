@@ -15,9 +15,10 @@ from tests.sasl.frames import CountClient, CountServer, frame
 from trio_amqp10 import sasl
 from trio_amqp10.errors import AmqpError, RemoteProtocolError
 from trio_amqp10.frames import AMQP_FRAME, EMPTY_FRAME, SASL_FRAME, encode_frame
+from trio_amqp10.protocol_rules import Strict
 from trio_amqp10.sasl import SaslState
-from trio_amqp10.sasl.layer import MOVES, RECEIVES
-from trio_amqp10.spec.security import SaslInit, SaslMechanisms
+from trio_amqp10.sasl.layer import MOVES, RECEIVES, sasl_frame_size
+from trio_amqp10.spec.security import SaslCode, SaslInit, SaslMechanisms, SaslOutcome
 from trio_amqp10.spec.transport import Close, Open
 from trio_amqp10.wire.encode import encode
 
@@ -48,7 +49,7 @@ def refuse(layer: Any, data: bytes) -> RemoteProtocolError:
 @sides
 def test_row_8_layer_refuses_a_large_frame_from_its_size_alone(side: str) -> None:
     error = refuse(make(side), pack(">I", 8193))
-    assert error.condition == "amqp:connection:framing-error"
+    assert (error.condition, error.rule) == ("amqp:connection:framing-error", "sasl-frame-size")
 
 
 @sides
@@ -57,6 +58,20 @@ def test_row_8_layer_takes_512_octets_and_no_more_when_strict(side: str) -> None
     layer.receive_data(pack(">I", 512))
     assert not layer.failed
     refuse(make(side, 512), pack(">I", 513))
+
+
+def test_row_8_layer_sends_512_octets_and_no_more_when_strict() -> None:
+    head = len(frame(SaslOutcome(code=SaslCode.OK, additional_data=bytes(256)))) - 256
+    for size, failed in ((512, False), (513, True)):
+        server = sasl.SaslServer([CountServer(0, proof=bytes(size - head))], max_frame_size=512)
+        server.data_to_send()
+        server.receive_data(frame(SaslInit(mechanism="X-COUNT")))
+        assert server.failed is failed
+
+
+def test_row_8_sasl_frames_have_8192_octets_unless_the_standard_is_kept_to_the_letter() -> None:
+    assert sasl_frame_size(Strict.all(True)) == 512
+    assert sasl_frame_size(Strict.all(False)) == sasl_frame_size(Strict()) == 8192
 
 
 @sides
@@ -69,7 +84,9 @@ def test_row_9_layer_refuses_what_follows_the_performative_in_its_frame(side: st
     body = encode(
         SaslInit(mechanism="PLAIN") if side == "server" else SaslMechanisms(sasl_server_mechanisms=["PLAIN"])
     )
-    assert "1 octets follow" in str(refuse(make(side), encode_frame(0, body + b"\x40", SASL_FRAME)))
+    name = "SaslInit" if side == "server" else "SaslMechanisms"
+    error = str(refuse(make(side), encode_frame(0, body + b"\x40", SASL_FRAME)))
+    assert f"1 octets follow {name} in its frame" in error
     assert "octets follow" in str(refuse(make(side), encode_frame(0, body + body, SASL_FRAME)))
 
 

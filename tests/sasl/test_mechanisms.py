@@ -36,6 +36,18 @@ def test_plain_sends_authzid_authcid_and_password_between_nuls() -> None:
     assert respond(sasl.Plain("zoë", "pässword")) == b"\0zo\xc3\xab\0p\xc3\xa4ssword"
 
 
+def test_plain_carries_names_of_1_to_255_octets_and_passwords_of_as_many() -> None:
+    for size in (1, 255):
+        message = respond(sasl.Plain("u" * size, "p" * size))
+        step = check(message, {"u" * size: "p" * size})
+        assert isinstance(step, sasl.Verified)
+        assert step.name == "u" * size
+
+
+def test_plain_server_refuses_a_user_whose_password_cannot_be_sent() -> None:
+    assert isinstance(check(b"\0guest\0other", {"guest": "\ud800"}), sasl.Refused)
+
+
 def test_plain_keeps_the_password_out_of_its_repr() -> None:
     plain = sasl.Plain("guest", "guest-secret")
     assert repr(plain) == "Plain('guest', ...)"
@@ -202,6 +214,10 @@ def test_anonymous_sends_trace_information() -> None:
 def test_anonymous_refuses_a_trace_that_is_too_long() -> None:
     with pytest.raises(LocalProtocolError, match="256 characters"):
         sasl.Anonymous("t" * 256)
+
+
+def test_anonymous_sends_a_trace_of_255_characters() -> None:
+    assert respond(sasl.Anonymous("\u00fc" * 255)) == "\u00fc".encode() * 255
 
 
 @pytest.mark.parametrize("trace", [None, b"", b"joe@example.com", b"\xff", b"t" * 1020])

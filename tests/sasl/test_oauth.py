@@ -55,6 +55,23 @@ def test_oauthbearer_spells_a_token_as_rfc_7628_does() -> None:
     assert named == b"n,a=user=2C=3D@example.com,\1auth=Bearer " + TOKEN.encode() + b"\1\1"
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "server"),
+    [(sasl.OAuthBearer, sasl.OAuthBearerServer), (sasl.XOAuth2, sasl.XOAuth2Server)],
+)
+def test_bearer_carries_a_user_name_of_255_octets(mechanism: Any, server: Any) -> None:
+    step = check(server, respond(mechanism(fetch, "u" * 255)))
+    assert isinstance(step, sasl.Verified)
+    assert step.name == "u" * 255
+
+
+def test_bearer_says_what_it_asks_for() -> None:
+    for mechanism in (sasl.OAuthBearer(fetch), sasl.XOAuth2(fetch)):
+        question = mechanism.begin(sasl.ClientContext()).start()
+        assert isinstance(question, sasl.Question)
+        assert f"{mechanism.name}: a token" in repr(question)
+
+
 def test_xoauth2_spells_a_token_as_its_servers_want_it() -> None:
     message = respond(sasl.XOAuth2(fetch, "user@example.com"))
     assert message == b"user=user@example.com\1auth=Bearer " + TOKEN.encode() + b"\1\1"
@@ -99,6 +116,7 @@ def test_bearer_refuses_what_is_no_token_and_does_not_show_it(token: object) -> 
         ('{"status":"invalid_request"}', "could not make sense"),
         ('{"status":"' + TOKEN + '"}', "the server refused the token"),
         ('{"status":7}', "the server refused the token"),
+        ('{"status":[]}', "the server refused the token"),
         ('["invalid_token"]', "the server refused the token"),
         (TOKEN, "the server refused the token"),
         ("", "the server refused the token"),

@@ -21,6 +21,7 @@ from trio_amqp10.sasl.saslprep import prepare, saslprep
         ("\u00aa", "a"),
         ("\u2168", "IX"),
         ("pass\u00a0word\u3000", "pass word "),
+        ("pass\u1680word", "pass word"),  # which has no form of its own without the mapping
         ("e\u0301", "\u00e9"),
         ("\u05d0\u05d1", "\u05d0\u05d1"),
         ("\u06271\u0628", "\u06271\u0628"),
@@ -57,6 +58,11 @@ def test_saslprep_refuses_what_is_prohibited_and_quotes_none_of_it(text: str, re
         saslprep(text, "password")
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+def test_saslprep_says_text_where_it_is_told_nothing_else() -> None:
+    with pytest.raises(LocalProtocolError, match=r"^the text holds a control character"):
+        saslprep("\0")
 
 
 def test_prepare_bounds_the_octets() -> None:

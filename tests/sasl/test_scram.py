@@ -243,7 +243,12 @@ def test_scram_refuses_a_server_that_does_not_prove_itself_by_a_challenge(
     final_of(exchange)
     with pytest.raises(sasl.AuthenticationError, match=text) as caught:
         exchange.challenge(message)
-    assert caught.value.code is code
+    assert (caught.value.code, caught.value.mechanism) == (code, "SCRAM-SHA-256")
+
+
+def test_scram_refuses_a_user_name_that_cannot_be() -> None:
+    with pytest.raises(LocalProtocolError, match=r"^a user name has 1 to 255 octets"):
+        sasl.Scram("", "pencil")
 
 
 def test_scram_aborts_on_a_malformed_last_challenge() -> None:

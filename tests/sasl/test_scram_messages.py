@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -154,3 +155,43 @@ def test_parsers_raise_nothing_else(message: bytes) -> None:
     ):
         with suppress(MalformedError):
             parse(message)
+
+
+@pytest.mark.parametrize(
+    ("parse", "message", "reason"),
+    [
+        (messages.parse_client_first, b"n", "a GS2 header that is none"),
+        (
+            messages.parse_client_first,
+            b"n,user,n=user,r=abc",
+            "an authorization identity without its a=",
+        ),
+        (messages.parse_client_first, b"n,,m=1,n=user,r=abc", "an extension that must be understood"),
+        (
+            messages.parse_client_first,
+            b"n,,r=abc,n=user",
+            "attributes other than n, r, or in another order",
+        ),
+        (messages.parse_client_first, b"n,,n=user,r=abc,xy=z", "an attribute that is none"),
+        (messages.parse_client_first, b"n,,n=user,r=a c", "a nonce with characters that are not printable"),
+        (
+            messages.parse_client_first,
+            b"n,,n=us=er,r=abc",
+            "a name with a comma or an equals sign that is not escaped, or empty",
+        ),
+        (messages.parse_client_first, b"\xff", "octets that are not UTF-8"),
+        (messages.parse_server_first, b"r=abc,s=QQ==,i=0", "an iteration count that is none"),
+        (messages.parse_server_first, b"r=abc,s=QQ==,i=1000000000", "an iteration count that is none"),
+        (messages.parse_server_first, b"r=abc,s=Q-==,i=4096", "Base64 that is none"),
+        (messages.parse_server_first, b"r=abc,s=QR==,i=4096", "Base64 in another spelling than its own"),
+        (messages.parse_client_final, b"p=QQ==", "a final message without a proof"),
+    ],
+)
+def test_parsers_say_what_is_wrong_and_quote_none_of_it(parse: Any, message: bytes, reason: str) -> None:
+    with pytest.raises(MalformedError) as caught:
+        parse(message)
+    assert str(caught.value) == reason
+
+
+def test_parse_server_first_reads_a_count_of_nine_digits() -> None:
+    assert messages.parse_server_first(b"r=abc,s=QQ==,i=999999999").iterations == 999_999_999

@@ -209,6 +209,17 @@ def test_scram_server_tells_no_one_who_exists() -> None:
     assert first_of("nobody", bytes(31) + b"x")[1] != unknown[1]
 
 
+def test_scram_server_takes_a_secret_of_as_many_octets_as_a_salt() -> None:
+    assert ScramServer("SCRAM-SHA-256", USERS, secret=bytes(16)).name == "SCRAM-SHA-256"
+    with pytest.raises(LocalProtocolError, match="a secret of 15 octets, fewer than 16"):
+        ScramServer("SCRAM-SHA-256", USERS, secret=bytes(15))
+
+
+def test_scram_server_says_what_the_look_up_gave_in_place_of_keys() -> None:
+    with pytest.raises(LocalProtocolError, match=r"^the look-up of a user gave int, no mapping of keys"):
+        begin().answer(7)
+
+
 def test_scram_server_treats_a_user_without_such_keys_as_not_there() -> None:
     users = {"user": {"SCRAM-SHA-1": USERS["user"]["SCRAM-SHA-1"]}}
     assert isinstance(run(begin("SCRAM-SHA-256", users)), sasl.Refused)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.sasl.frames import CountServer, fetch_token, frame, performatives
+from tests.sasl.frames import CountServer, fetch_token, frame, performatives, settle
 from trio_amqp10 import sasl
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.protocol_headers import AMQP_HEADER
@@ -121,6 +121,33 @@ def test_row_16_server_refuses_a_wrong_password_and_names_a_delay() -> None:
         server.take_rest()
 
 
+def test_server_knows_whom_the_client_asked_for() -> None:
+    server = listen()
+    assert server.hostname is None
+    server.receive_data(frame(SaslInit(mechanism="PLAIN", initial_response=b"", hostname="b.example.com")))
+    assert server.hostname == "b.example.com"
+
+
+def test_server_knows_when_the_identity_of_its_client_ends() -> None:
+    async def verify(username: str, _token: str) -> tuple[str, float]:
+        return username, 7.5
+
+    server = listen(sasl.XOAuth2Server(verify))
+    message = b"user=ada\1auth=Bearer one\1\1"
+    server.receive_data(frame(SaslInit(mechanism="XOAUTH2", initial_response=message)))
+    assert server.question is not None
+    server.answer(settle(server.question))
+    assert server.identity == sasl.Identity("ada", "XOAUTH2", 7.5)
+
+
+def test_server_offers_more_mechanisms_than_a_short_list_holds() -> None:
+    many = [CountServer(1) for _ in range(30)]
+    for number, mechanism in enumerate(many):
+        mechanism.name = f"X-COUNT-{number}"
+    (offer,) = sent(sasl.SaslServer(many))
+    assert [*offer.sasl_server_mechanisms] == [mechanism.name for mechanism in many]
+
+
 def test_server_challenges_where_an_initial_response_is_missing() -> None:
     server = listen()
     server.receive_data(plain(None))
@@ -176,7 +203,7 @@ def test_row_11_server_refuses_a_client_out_of_order(performative: Any) -> None:
 )
 def test_row_11_server_aborts_on_what_only_a_server_sends(performative: Any) -> None:
     server = sasl.SaslServer([CountServer(1)])
-    with pytest.raises(RemoteProtocolError, match="while the server"):
+    with pytest.raises(RemoteProtocolError, match=f"{type(performative).__name__} while the server"):
         server.receive_data(frame(performative))
     assert server.failed
     assert server.data_to_send() == b""

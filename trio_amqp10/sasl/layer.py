@@ -251,7 +251,7 @@ class SaslLayer(ABC):
             raise SASL_FRAME_RULE.broken(f"a frame of type {frame_type} in the SASL layer")
         if not body:
             raise SASL_FRAME_RULE.broken("an empty frame in the SASL layer")
-        performative, end = SASL_PERFORMATIVES.decode(body, 0)
+        performative, end = SASL_PERFORMATIVES.decode(body)
         if end != len(body):
             raise SASL_FRAME_RULE.broken(
                 f"{len(body) - end} octets follow {type(performative).__name__} in its frame"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from enum import Enum, auto
 from functools import partial
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, cast
@@ -132,15 +131,8 @@ def _usual_iterations(credentials: object, mechanism: str) -> int:
     return counts.most_common(1)[0][0] if counts else DEFAULT_ITERATIONS
 
 
-class _Awaits(Enum):
-    CLIENT_FIRST = auto()
-    KEYS = auto()
-    CLIENT_FINAL = auto()
-
-
 class _ScramServer(ServerExchange):
     __slots__ = (
-        "_awaits",
         "_base",
         "_context",
         "_first",
@@ -155,7 +147,9 @@ class _ScramServer(ServerExchange):
     )
 
     _first: ClientFirst
+    _nonce: str
     _keys: KeysLike
+    _known: bool
 
     def __init__(
         self,
@@ -169,11 +163,8 @@ class _ScramServer(ServerExchange):
         self._context = context
         self._look_up = look_up
         self._made_up = made_up
-        self._awaits = _Awaits.CLIENT_FIRST
         self._username = ""
-        self._nonce = ""
         self._server_first = ""
-        self._known = False
 
     @property
     def claimed_name(self) -> str | None:
@@ -181,9 +172,9 @@ class _ScramServer(ServerExchange):
 
     def response(self, data: bytes) -> ServerStep:
         try:
-            if self._awaits is _Awaits.CLIENT_FIRST:
-                return self._client_first(parse_client_first(data))
-            return self._client_final(parse_client_final(data))
+            if self._server_first:
+                return self._client_final(parse_client_final(data))
+            return self._client_first(parse_client_first(data))
         except MalformedError:
             return Refused()
 
@@ -201,7 +192,6 @@ class _ScramServer(ServerExchange):
             return Refused()  # to act for another user is nothing that we could authorise
         self._first = first
         self._nonce = first.nonce + make_nonce(self._context.entropy)
-        self._awaits = _Awaits.KEYS
         found = self._look_up(self._username)
         return found if isinstance(found, Question) else self._found(found)
 
@@ -216,7 +206,6 @@ class _ScramServer(ServerExchange):
         self._known = keys is not None
         self._keys = self._made_up(self._username) if keys is None else keys
         self._server_first = f"r={self._nonce},s={base64(self._keys.salt)},i={self._keys.iterations}"
-        self._awaits = _Awaits.CLIENT_FINAL
         return Challenge(self._server_first.encode())
 
     def _client_final(self, final: ClientFinal) -> ServerStep:

@@ -238,7 +238,7 @@ def _encode_mechanisms(names: Sequence[str]) -> bytes:
     A single symbol would be as good by 1.4, but clients exist that look for an array and nothing else.
     """
     body = bytearray()
-    encode_into(body, Array([Symbol(name) for name in names], "symbol"))
+    encode_into(body, Array([Symbol(name) for name in names]))
     out = bytearray(plan_of(SaslMechanisms).prefix)
     write_compound(out, codes.LIST8, codes.LIST32, 1, body)
     return bytes(out)
