@@ -120,6 +120,7 @@ def test_decode_keeps_the_type_of_a_descriptor_when_it_is_a_reserved_one(octets:
         ("00a3016140", 3),
         ("c00601" + "00a3016140", 4),
         ("e0020540", 1),
+        ("e007020053075001" + "02", 4),
     ],
 )
 def test_decode_charges_every_value_to_the_budget(octets: str, nodes: int) -> None:

@@ -210,7 +210,7 @@ def pairs(*octets: str) -> str:
 
 def test_row_29_duplicate_map_key_is_a_decode_error() -> None:
     error = refusal(pairs("a10161", "40", "a10161", "41"))
-    assert error.condition == "amqp:decode-error"
+    assert (error.condition, error.rule) == ("amqp:decode-error", "duplicate-map-keys")
     assert "'a' appears twice" in error.description
 
 

@@ -228,18 +228,18 @@ class Registry:
         before, budget.types = budget.types, self._nested
         try:
             spend(budget, 1)
-            plan, pos = self._find(buf, pos, budget)
+            plan, pos = self._find(buf, pos)
             return plan.decode(buf, pos, budget)
         except (IndexError, UnicodeDecodeError, struct.error) as error:
             raise read_fault(error) from None
         finally:
             budget.types = before
 
-    def _find(self, buf: bytes, pos: int, budget: Budget) -> tuple[Plan, int]:
+    def _find(self, buf: bytes, pos: int) -> tuple[Plan, int]:
         """The plan of the described list at ``pos``, and where its list begins."""
         if buf[pos] != codes.DESCRIBED:
             raise _framing_error(f"{buf[pos]:#04x} where a performative is due")
-        descriptor, pos = self._descriptor(buf, pos + 1, budget)
+        descriptor, pos = self._descriptor(buf, pos + 1)
         plan = self._by_descriptor.get(descriptor)
         if plan is None:
             raise _framing_error(f"descriptor {descriptor!r} where a performative is due")
@@ -249,7 +249,7 @@ class Registry:
 
     def decode_described(self, buf: bytes, pos: int, budget: Budget) -> tuple[Any, int] | None:
         """The composite whose descriptor is at ``pos``, or None for one that is not ours (see ``Types``)."""
-        descriptor, pos = self._descriptor(buf, pos, budget)
+        descriptor, pos = self._descriptor(buf, pos)
         plan = self._by_descriptor.get(descriptor)
         return None if plan is None else plan.decode(buf, pos, budget)
 
@@ -268,10 +268,10 @@ class Registry:
             return value
         return self.decode(encode(value))[0]
 
-    def _descriptor(self, buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+    def _descriptor(self, buf: bytes, pos: int) -> tuple[Any, int]:
         if buf[pos] == codes.SMALL_ULONG:
             return buf[pos + 1], pos + 2
-        descriptor, pos = read_descriptor(buf, pos, budget)
+        descriptor, pos = read_descriptor(buf, pos)
         return descriptor_key(descriptor), pos
 
 

@@ -249,7 +249,7 @@ class Plan:
         """The type of a field that is this composite and no other, such as the error of a detach."""
 
         def read(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
-            descriptor, pos = read_descriptor(buf, pos, budget)
+            descriptor, pos = read_descriptor(buf, pos)
             if descriptor_key(descriptor) not in (self.code, self.name):
                 raise InvalidFieldError(f"{descriptor!r} does not describe {self.name}")
             return self.decode(buf, pos, budget)

@@ -23,7 +23,7 @@ from typing import Any, Final
 from trio_amqp10.protocol_rules import DUPLICATE_MAP_KEYS
 
 from . import codes
-from .decode_budget import Budget, check_compound, enter, malformed, read_fault, size_fault, spend
+from .decode_budget import NO_BUDGET, Budget, check_compound, enter, malformed, read_fault, size_fault, spend
 from .pair_map import PairMap, simplest
 from .readers import SCALARS, Reader
 from .values import Array, Described, ZeroWidthArray
@@ -160,7 +160,7 @@ def _elements(buf: bytes, pos: int, end: int, count: int, budget: Budget) -> tup
     descriptors: list[Any] = []
     while code == codes.DESCRIBED:
         enter(budget, 1)
-        descriptor, pos = read_descriptor(buf, pos, budget)
+        descriptor, pos = read_descriptor(buf, pos)
         descriptors.append(descriptor)
         code = buf[pos]
         pos += 1
@@ -186,12 +186,12 @@ def _elements(buf: bytes, pos: int, end: int, count: int, budget: Budget) -> tup
     return result, end
 
 
-def read_descriptor(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+def read_descriptor(buf: bytes, pos: int) -> tuple[Any, int]:
     """The descriptor at ``pos``: any primitive value (1.2), since a peer that nests there only means harm."""
     row = codes.ENCODINGS.get(buf[pos])
     if row is None or row.type in ("list", "map", "array"):
         raise malformed(f"{buf[pos]:#04x} does not construct a descriptor")
-    return TABLE[buf[pos]](buf, pos + 1, budget)
+    return TABLE[buf[pos]](buf, pos + 1, NO_BUDGET)
 
 
 def _described(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
@@ -201,7 +201,7 @@ def _described(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
         if known is not None:
             return known
     enter(budget, 2)
-    descriptor, pos = read_descriptor(buf, pos, budget)
+    descriptor, pos = read_descriptor(buf, pos)
     value, pos = TABLE[buf[pos]](buf, pos + 1, budget)
     budget.depth += 1
     result = Described(None, value)
