@@ -409,6 +409,15 @@ def test_row_43_frames_that_go_on_after_the_peers_detach_end_the_session_with_er
     script >> expected("detach") >> expected("end", error=error("amqp:session:errant-link"))
 
 
+def test_flow_for_a_link_that_is_errant_is_not_answered() -> None:
+    _link, other, script = failed()
+    other.send(b"m")
+    script >> expected("transfer")
+    script << flow(next_incoming_id=1, next_outgoing_id=1) << flow(handle=0, next_incoming_id=1, echo=True)
+    script >> expected("end", error=error("amqp:session:errant-link"))
+    assert not script.collect().inbox.frames
+
+
 def failed(*, window: int = 8, strict: rules.Strict | None = None) -> tuple[ReceiverLink, SenderLink, Script]:
     """A receiver that a fault of the peer's has detached, a transfer of it read, beside a sender with credit."""
     connection, script = opened(Limits(incoming_window=window), strict=strict)

@@ -300,6 +300,26 @@ def test_sent_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without
     assert not again.terminus.unsettled
 
 
+def test_sent_deliveries_are_counted_on_the_link_that_is_attached_again() -> None:
+    link, script, _first = sent(kept=True)
+    link.send(b"two")
+    script.collect().inbox.frames.clear()
+    peer_first(link, script)
+    again = attached_again(link, script)
+    script >> expected("attach", unsettled=None)
+    assert (link.unsettled, again.unsettled) == (0, 2)
+    script << disposition(True, 0, 1)
+    assert again.unsettled == 0
+
+
+def test_delivery_under_its_id_on_a_link_that_is_attached_again_holds_its_tag() -> None:
+    link, script, delivery = received(kept=True, mode=ReceiverSettleMode.FIRST)
+    peer_first(link, script)
+    again = attached_again(link, script)
+    script >> expected("attach", unsettled=None)
+    assert again.tags == {delivery.tag: delivery}
+
+
 def test_received_delivery_goes_on_under_its_id_when_the_peer_attaches_again_without_a_map() -> None:
     link, script, delivery = received(kept=True, mode=ReceiverSettleMode.FIRST)
     peer_first(link, script)

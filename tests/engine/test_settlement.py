@@ -654,6 +654,17 @@ def test_delivery_is_counted_from_its_outcome_until_its_sender_settles(sheds: bo
     assert connection.awaiting_settlement_octets == 0
 
 
+def test_delivery_with_an_outcome_that_was_taken_back_is_counted_once() -> None:
+    link, script = receiving(credit=9)
+    link.rcv_settle_mode = ReceiverSettleMode.SECOND
+    script << transfer(0, 0, b"m")
+    (delivery,) = link.queue
+    link.session.settlement.dispose(delivery, ACCEPTED)
+    delivery.state = None
+    link.session.settlement.dispose(delivery, RELEASED)
+    assert link.session.connection.awaiting_settlement_octets == REMEMBERED + 1
+
+
 def test_delivery_of_a_link_that_is_closed_is_not_counted_any_more() -> None:
     link, script = receiving(credit=9)
     link.rcv_settle_mode = ReceiverSettleMode.SECOND

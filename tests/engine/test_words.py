@@ -46,7 +46,7 @@ def sent(
 ) -> tuple[SenderLink, Script, list[OutgoingDelivery]]:
     link, script = sending(limits, credit=0)
     link.confirms = confirms
-    script << flow(handle=0, delivery_count=0, link_credit=10 * COUNT, incoming_window=10 * COUNT)
+    script << flow(handle=0, delivery_count=0, link_credit=4000, incoming_window=4000)
     deliveries = [link.send(b"m") for _each in range(count)]
     script.collect().inbox.frames.clear()
     return link, script, [each for each in deliveries if each is not None]
@@ -79,6 +79,34 @@ def test_state_of_what_came_in_is_the_word_that_was_said_last() -> None:
     assert [each.remote_state is None for each in deliveries] == [n > 80 for n in range(100)]
     script << disposition(False, 3, settled=True, state=None)
     assert (deliveries[3].settled, deliveries[3].remote_state.section_offset) == (True, 7)
+
+
+@pytest.mark.parametrize("ahead", [3, 64, 65, 100])
+def test_range_that_ends_among_deliveries_that_came_since_the_last_flow_settles_them_too(ahead: int) -> None:
+    link, script, before = sent(2)
+    script << flow(
+        handle=0, delivery_count=2, link_credit=10 * COUNT, incoming_window=10 * COUNT, next_incoming_id=2
+    )
+    since = [link.send(b"m") for _each in range(COUNT)]
+    script << say(0, ahead, ACCEPTED, settled=True)
+    settled = [each.settled for each in (*before, *since) if each is not None]
+    assert settled == [True] * (ahead + 1) + [False] * (COUNT + 1 - ahead)
+
+
+def test_word_on_a_delivery_that_was_sent_since_the_last_flow_is_kept() -> None:
+    link, script, _before = sent(2)
+    delivery = link.send(b"m")
+    assert delivery is not None
+    script << say(2, 2, received(7))
+    script << flow(handle=0, delivery_count=0, link_credit=10, incoming_window=10, next_incoming_id=0)
+    assert delivery.state.section_offset == 7
+
+
+def test_delivery_that_was_received_in_part_is_settled_without_a_state() -> None:
+    _link, script, (delivery,) = sent(1)
+    script << say(0, 0, received(7))
+    delivery.settle()
+    script >> expected("disposition", first=0, settled=True, state=None)
 
 
 @pytest.mark.parametrize("last", [5, COUNT - 1])
@@ -119,6 +147,25 @@ def test_outcomes_of_many_deliveries_are_changed_at_a_bounded_rate() -> None:
     script << octets << say(0, COUNT - 1, transactional(ACCEPTED))
     with pytest.raises(RemoteProtocolError, match="outcomes in a transaction changed at too high a rate"):
         script << say(0, COUNT - 1, transactional(REJECTED))
+
+
+@pytest.mark.parametrize(("count", "changes"), [(65, 20), (1000, 20), (3000, 6)])
+def test_change_of_many_outcomes_costs_as_many_tokens_as_there_are_thousands(
+    count: int, changes: int
+) -> None:
+    _link, script, _deliveries = sent(count, limits=Limits(churn=20, churn_rate=1.0))
+    states = [REJECTED, ACCEPTED] * 20
+    script << say(0, count - 1, transactional(ACCEPTED))
+    for state in states[:changes]:
+        script << say(0, count - 1, transactional(state))
+    with pytest.raises(RemoteProtocolError, match="outcomes in a transaction changed at too high a rate"):
+        script << say(0, count - 1, transactional(states[changes]))
+
+
+def test_change_of_few_outcomes_costs_nothing() -> None:
+    _link, script, _deliveries = sent(64, limits=Limits(churn=2, churn_rate=1.0))
+    for state in [REJECTED, ACCEPTED] * 20:
+        script << say(0, 63, transactional(state))
 
 
 @pytest.mark.parametrize("last", [5, COUNT - 1])
