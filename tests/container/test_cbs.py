@@ -344,6 +344,29 @@ async def test_replies_come_in_order_whatever_verifying_takes(autojump_clock: Mo
         assert ids == [0, 1, 2]
 
 
+async def test_ten_tokens_are_verified_at_a_time(autojump_clock: MockClock) -> None:
+    now = most = 0
+
+    async def verify(offer: TokenOffer) -> Claim:
+        nonlocal now, most
+        now += 1
+        most = max(now, most)
+        await trio.sleep(1)
+        now -= 1
+        return Claim(offer.audience, None)
+
+    async with (
+        container_of(verify).connect() as conn,
+        conn.open_receiver("$cbs", target=Target(address="$cbs"), credit=100) as replies,
+        conn.open_sender("$cbs") as sender,
+    ):
+        for _ in range(25):
+            await sender.transmit(put_token())
+        for _ in range(25):
+            (await replies.receive()).accept()
+    assert most == 10
+
+
 # -- the form of requests and replies
 
 

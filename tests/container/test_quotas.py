@@ -211,6 +211,25 @@ def test_account_counts_what_is_unsettled_up_to_its_quota(caplog: pytest.LogCapt
     assert figures == {"withheld_deliveries": 2}
 
 
+def test_account_does_not_call_back_who_waits_no_more() -> None:
+    called: list[str] = []
+
+    def one() -> None:
+        called.append("one")
+
+    def other() -> None:
+        called.append("other")
+
+    account = Account("'ada'", Quotas(unsettled=1), {"withheld_deliveries": 0})
+    account.add_unsettled(10)
+    account.when_room(one)
+    account.when_room(other)
+    account.forget(one)
+    account.forget(one)
+    account.remove_unsettled(10)
+    assert called == ["other"]
+
+
 @pytest.mark.parametrize(("length", "shown"), [(64, f"'{'a' * 64}' has"), (65, f"'{'a' * 64}'... has")])
 async def test_long_address_is_shortened_in_what_is_said_of_its_quota(
     length: int, shown: str, caplog: pytest.LogCaptureFixture

@@ -56,6 +56,31 @@ def test_flood_of_attaches_that_resume_many_deliveries_is_ended() -> None:
         resume(script, terminus)
 
 
+def test_links_that_are_resumed_at_once_are_counted_together() -> None:
+    session, script = begun(Limits(churn=10, churn_rate=1.0))
+    terminus = {name: terminus_of(1_500) for name in "xy"}
+
+    def resume_both() -> None:
+        for handle, name in enumerate(terminus):
+            script << attach(name, handle, role=False, unsettled={}, incomplete_unsettled=True)
+            script.expect_event(LinkAttached).link.terminus = terminus[name]
+        for link in [each for each in session.links if each.terminus in terminus.values()]:
+            link.attach(
+                source=Source(address="q"), target=Target(), rcv_settle_mode=ReceiverSettleMode.SECOND
+            )
+        script.collect().inbox.frames.clear()
+        for handle in range(2):
+            script << frame("detach", handle=handle)
+            script.expect("detach")
+            script.expect_event(LinkDetached)
+
+    for _ in range(6):
+        resume_both()
+    with pytest.raises(RemoteProtocolError, match="unsettled deliveries resumed at too high a rate"):
+        for _ in range(3):
+            resume_both()
+
+
 def test_attaches_that_resume_little_are_as_many_as_the_peer_likes() -> None:
     _session, script = begun(Limits(churn=4, churn_rate=1.0))
     for _ in range(50):
