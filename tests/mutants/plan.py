@@ -31,14 +31,34 @@ _RIGHTS: Final = tuple(
 )
 _QUEUE: Final = tuple(
     f"tests/container/{each}.py"
-    for each in """
-        test_queue test_queue_credit test_queue_expiry_model test_queue_filters test_queue_leases test_queue_model
-        test_queue_policy test_queue_rules test_queue_time
-        test_dead_letters test_delayed_redelivery test_durable_queues test_failing_links test_groups test_handlers
-        test_management test_message_size test_message_states test_node_settings test_outcomes test_pull test_relay
-        test_transactions
-        broker/test_publishing broker/test_topology broker/test_waiting
-    """.split()
+    for each in [
+        "test_queue",
+        "test_queue_credit",
+        "test_queue_expiry_model",
+        "test_queue_filters",
+        "test_queue_leases",
+        "test_queue_model",
+        "test_queue_policy",
+        "test_queue_rules",
+        "test_queue_time",
+        "test_dead_letters",
+        "test_delayed_redelivery",
+        "test_durable_queues",
+        "test_failing_links",
+        "test_groups",
+        "test_handlers",
+        "test_management",
+        "test_message_size",
+        "test_message_states",
+        "test_node_settings",
+        "test_outcomes",
+        "test_pull",
+        "test_relay",
+        "test_transactions",
+        "broker/test_publishing",
+        "broker/test_topology",
+        "broker/test_waiting",
+    ]
 )
 """What other tests of the container notice besides is luck; and a survivor costs the time of all of them."""
 
