@@ -4,7 +4,8 @@ mutmut makes the mutants, and has each tried in a fork of a process that has col
 that call the function. It works in a copy of the sources, ``.mutants``. A mutant that survives is either a test that is
 missing, or a change that changes nothing: then ``reasons.toml`` says so, by the line before and after, and by why.
 Two kinds need no line there: the type that ``cast`` is told, which does nothing when it runs, and letters of a text for
-people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason.
+people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason, and where a
+reason is of no mutant any more.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -75,6 +75,8 @@ class Result:
     survived: int = 0
     seconds: float = 0.0
     survivors: list[str] = field(default_factory=list[str])
+    outdated: list[str] = field(default_factory=list[str])
+    """Reasons of which there is no such mutant, or it is killed."""
 
     @property
     def score(self) -> float:
@@ -90,7 +92,10 @@ def run(name: str, plan: Plan, jobs: int) -> Result:
     subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
     result = Result(name)
     reasons = _reasons()
+    outdated = dict(reasons)
+    modules: set[str] = set()
     for mutant, module, code in _outcomes():
+        modules.add(module)
         result.mutants += 1
         if code in _KILLED:
             result.killed += 1
@@ -99,6 +104,7 @@ def run(name: str, plan: Plan, jobs: int) -> Result:
             result.slow += 1
             continue
         change = _change(mutant, module)
+        outdated.pop(change, None)
         if change in reasons or _CAST.sub("", change.old) == _CAST.sub("", change.new):
             result.reasoned += 1
             continue
@@ -109,6 +115,7 @@ def run(name: str, plan: Plan, jobs: int) -> Result:
         result.survived += code not in _UNTRIED
         why = "no test calls it" if code in _UNTRIED else "survived" if code == 0 else f"ended with {code}"
         result.survivors.append(f"{mutant}: {why}\n    - {change.old}\n    + {change.new}")
+    result.outdated = [f"{each.old}\n    + {each.new}" for each in outdated if each.module in modules]
     result.seconds = round(time.monotonic() - began, 1)
     return result
 
@@ -195,17 +202,16 @@ def main() -> int:
     for result in results:
         for survivor in result.survivors:
             print(survivor)
-    total: Counter[str] = Counter()
-    for result in results:
+        for reason in result.outdated:
+            print(f"a reason of no mutant that survives:\n    - {reason}")
         print(
             f"{result.name:20}{result.mutants:>6} mutants, {result.score:5.1f} % noticed, "
-            f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, {result.letters} in the letters of a text, "
-            f"{result.seconds:.0f} s"
+            f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, "
+            f"{result.letters} in the letters of a text, {result.seconds:.0f} s"
         )
-        total["survivors"] += len(result.survivors)
     figures = {"modules": [{**asdict(each), "score": round(each.score, 1)} for each in results]}
     write(arguments.results, "mutants", figures)
-    return 1 if total["survivors"] else 0
+    return 1 if any(each.survivors or each.outdated for each in results) else 0
 
 
 if __name__ == "__main__":
