@@ -209,17 +209,6 @@ def test_scram_server_tells_no_one_who_exists() -> None:
     assert first_of("nobody", bytes(31) + b"x")[1] != unknown[1]
 
 
-def test_scram_server_takes_a_secret_of_as_many_octets_as_a_salt() -> None:
-    assert ScramServer("SCRAM-SHA-256", USERS, secret=bytes(16)).name == "SCRAM-SHA-256"
-    with pytest.raises(LocalProtocolError, match="a secret of 15 octets, fewer than 16"):
-        ScramServer("SCRAM-SHA-256", USERS, secret=bytes(15))
-
-
-def test_scram_server_says_what_the_look_up_gave_in_place_of_keys() -> None:
-    with pytest.raises(LocalProtocolError, match=r"^the look-up of a user gave int, no mapping of keys"):
-        begin().answer(7)
-
-
 def test_scram_server_treats_a_user_without_such_keys_as_not_there() -> None:
     users = {"user": {"SCRAM-SHA-1": USERS["user"]["SCRAM-SHA-1"]}}
     assert isinstance(run(begin("SCRAM-SHA-256", users)), sasl.Refused)
@@ -271,15 +260,16 @@ def test_scram_server_refuses_an_answer_that_is_no_mapping(answer: object) -> No
 
     exchange = begin(users=look_up)
     exchange.start(b"n,,n=user,r=abc")
-    with pytest.raises(LocalProtocolError, match="no mapping of keys"):
+    with pytest.raises(LocalProtocolError, match=f"gave {type(answer).__name__}, no mapping of keys"):
         exchange.answer(answer)
 
 
 def test_scram_server_refuses_to_be_configured_wrongly() -> None:
     with pytest.raises(LocalProtocolError, match="no SCRAM mechanism"):
         ScramServer("PLAIN", USERS, secret=SECRET)
-    with pytest.raises(LocalProtocolError, match="a secret of 15 octets"):
+    with pytest.raises(LocalProtocolError, match="a secret of 15 octets, fewer than 16"):
         ScramServer("SCRAM-SHA-1", USERS, secret=bytes(15))
+    assert ScramServer("SCRAM-SHA-1", USERS, secret=bytes(16)).name == "SCRAM-SHA-1"
 
 
 def test_scram_server_keeps_users_out_of_its_repr() -> None:
@@ -315,7 +305,9 @@ def test_password_keys_look_alike_whether_a_user_is_there_or_not() -> None:
 @pytest.mark.parametrize("password", ["", "\U0001f600", "p" * 256])
 def test_password_keys_fail_at_the_proof_for_a_password_that_cannot_be(password: str) -> None:
     exchange = begin(users=PasswordKeys({"user": password}, SECRET))
-    with pytest.raises(LocalProtocolError, match="password"):  # SaslServer refuses, and keeps it for the log
+    with pytest.raises(
+        LocalProtocolError, match="the password|a password"
+    ):  # SaslServer refuses, and keeps it for the log
         run(exchange)
 
 
