@@ -126,6 +126,50 @@ async def test_message_that_has_to_make_room_goes_to_the_dead_letters() -> None:
         assert letters[0].annotations["x-opt-deadletter-reason"] == "overflow"
 
 
+async def test_message_that_a_full_queue_rejects_goes_to_the_dead_letters_too() -> None:
+    container = Container()
+    container.add_queue("dead")
+    queue = container.add_queue("q", dead_letter="dead", max_length=1, overflow="reject-dead-letter")
+    async with container.connect() as conn:
+        await fill(conn, "q", "kept")
+        with pytest.raises(amqp.DeliveryRejectedError) as rejected:
+            await fill(conn, "q", "rejected")
+        assert rejected.value.condition == "amqp:resource-limit-exceeded"
+        letter = await told(conn)
+        assert letter.body == "rejected"
+        assert letter.annotations["x-opt-deadletter-reason"] == "overflow"
+    assert (len(queue), queue.figures["refused"], queue.figures["dropped"]) == (1, 1, 0)
+
+
+@pytest.mark.parametrize(("overflow", "dead_letter"), [("reject", "dead"), ("reject-dead-letter", None)])
+async def test_message_that_a_full_queue_rejects_goes_nowhere_unless_it_is_to(
+    overflow: Any, dead_letter: str | None
+) -> None:
+    container = Container()
+    letters = container.add_queue("dead")
+    container.add_queue("q", dead_letter=dead_letter, max_length=1, overflow=overflow)
+    async with container.connect() as conn:
+        await fill(conn, "q", "kept")
+        with pytest.raises(amqp.DeliveryRejectedError):
+            await fill(conn, "q", "rejected")
+    assert len(letters) == 0
+
+
+async def test_queue_that_is_emptied_lets_all_that_is_not_leased_die_and_counts_it() -> None:
+    container = Container()
+    letters = container.add_queue("dead")
+    queue = container.add_queue("q", dead_letter="dead", redelivery_delay=100)
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        await fill(conn, "q", *range(5))
+        for _ in range(2):
+            (await receiver.receive()).modify(delivery_failed=True)
+        await receiver.receive()
+        await wait_all_tasks_blocked()
+        assert queue.end_available() == 4
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.leased, len(letters)) == (1, 1, 4)
+
+
 async def test_dead_letter_waits_in_its_queue_for_room_where_it_goes() -> None:
     container = Container()
     dead = container.add_queue("dead", max_length=1)

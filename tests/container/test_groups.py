@@ -56,6 +56,35 @@ async def test_group_belongs_to_who_has_one_of_its_messages_until_all_are_settle
         assert await bodies(second, 1) == ["2"]
 
 
+async def test_group_is_free_again_when_its_messages_were_purged() -> None:
+    container = grouped(redelivery_delay=100)
+    queue = container.nodes["q"]
+    assert isinstance(queue, Queue)
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        await fill(conn, "q", *of("a1", "a2", "b1", "b2", "1"))
+        (delayed,) = await held(receiver, 1)
+        delayed.modify(delivery_failed=True)
+        await wait_all_tasks_blocked()
+        assert queue.purge() == 5
+        await fill(conn, "q", *of("b3", "a3"))
+        assert names(await held(receiver, 2)) == ["b3", "a3"]
+
+
+async def test_group_whose_message_waits_after_a_failure_is_free_for_others(
+    autojump_clock: MockClock,
+) -> None:
+    async with (
+        two(grouped(redelivery_delay=10)) as (one, other),
+        one.open_receiver("q", credit=0) as first,
+        other.open_receiver("q", credit=0) as second,
+    ):
+        await fill(one, "q", *of("a1", "a2"))
+        (mine,) = await held(first, 1)
+        mine.modify(delivery_failed=True)
+        with trio.fail_after(60):
+            assert names(await held(second, 2)) == ["a1", "a2"]
+
+
 async def test_group_is_free_for_others_between_its_messages() -> None:
     async with (
         two(grouped()) as (one, other),

@@ -220,6 +220,37 @@ async def test_message_that_comes_back_to_a_queue_full_of_ready_ones_makes_the_o
         assert queue_of(container).figures["dropped"] == 1
 
 
+@pytest.mark.parametrize(("spare", "left"), [(0, 2), (-1, 1)])
+async def test_message_that_comes_back_may_fill_a_queue_to_its_last_octet(spare: int, left: int) -> None:
+    container = Container()
+    queue = container.add_queue("q")
+    async with container.connect() as conn, conn.open_receiver("q", credit=1) as receiver:
+        await fill(conn, "q", "first", "second")
+        delivery = await receiver.receive()
+        queue.update(QueuePolicy(max_octets=queue.octets + spare, overflow="drop-oldest", bound="ready"))
+        delivery.release()
+        await receiver.aclose()
+        await wait_all_tasks_blocked()
+        assert len(queue) == left
+
+
+async def test_no_more_is_dropped_for_what_comes_back_than_dead_letters_have_room() -> None:
+    container = Container()
+    letters = container.add_queue("dead", max_length=1)
+    queue = container.add_queue("q", max_length=1, overflow="drop-oldest", bound="ready", dead_letter="dead")
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        await fill(conn, "dead", "full")
+        for body in ("first", "second"):
+            await fill(conn, "q", body)
+            receiver.grant(1)
+            await wait_all_tasks_blocked()
+        await fill(conn, "q", "third")
+        for _ in range(2):
+            (await receiver.receive()).release()
+            await wait_all_tasks_blocked()
+        assert (queue.figures["dropped"], queue.available, len(letters)) == (1, 2, 1)
+
+
 # -- queues that expire --------------------------------------------------------------------------
 
 
@@ -249,6 +280,19 @@ async def test_queue_that_is_touched_stays_that_much_longer(autojump_clock: Mock
         await trio.sleep(3)
         assert "q" not in container.nodes
         assert conn
+
+
+async def test_queue_that_is_not_to_expire_any_more_stays(autojump_clock: MockClock) -> None:
+    container = Container()
+    async with container.connect() as conn:
+        queue = container.add_queue("q", expires=10)
+        await trio.sleep(5)
+        queue.update(QueuePolicy())
+        await trio.sleep(20)
+        await fill(conn, "q", Message("x", ttl=1000))
+        await trio.sleep(5)
+        assert "q" in container.nodes
+        assert queue.figures["expired"] == 1
 
 
 async def test_queue_made_before_trio_ran_expires_after_its_first_use(autojump_clock: MockClock) -> None:
