@@ -3,13 +3,15 @@
 Two processes that do nothing but count keep the cores busy meanwhile. A test that fails in some runs depends on who runs
 first, or on how fast: it is wrong, whatever it tests. Each run is ``make test`` by default; what follows ``--`` runs instead.
 
-With ``--results`` each run is kept as soon as it is over, beside those of other commits that the file has.
+With ``--results`` each run is kept as soon as it is over, beside those of other commits that the file has. Where other
+work keeps the machine busy, ``--loops 0`` does without those two: the load of the last five minutes is kept with each run.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import re
 import subprocess
 import sys
@@ -86,7 +88,8 @@ def main() -> int:
             names = set(_FAILED.findall(said))
             failed.update(names)
             bad += not good
-            kept.append({"commit": commit(), "loops": arguments.loops, "good": good, "failed": sorted(names)})
+            busy = {"loops": arguments.loops, "load": round(os.getloadavg()[1], 1)}
+            kept.append({"commit": commit(), **busy, "good": good, "failed": sorted(names)})
             write(arguments.results, "repeat", {"runs": kept})
             print(
                 f"run {number}: {'passed' if good else 'FAILED'} in {time.monotonic() - began:.0f} s",

@@ -80,7 +80,8 @@ LEFT = {
     },
     "repeat": {
         "runs": [
-            {"commit": "abcdef0", "loops": 2, "good": good, "failed": []} for good in (True, False, True)
+            {"commit": "abcdef0", "loops": 2, "load": 3.5, "good": good, "failed": []}
+            for good in (True, False, True)
         ]
     },
 }
