@@ -6,7 +6,6 @@ No figure is written by hand: a run that has left none is told to be missing.
 from __future__ import annotations
 
 import json
-from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.conformance.rst import ROOT, table, title
