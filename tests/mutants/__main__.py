@@ -146,6 +146,7 @@ def _copy(plan: Plan) -> None:
         # Others may import from these, so they stay in the copy.
         "pytest_add_cli_args": [f"--ignore={path}/{name}" for path in plan.tests for name in plan.ignored],
         "use_git_change_detection": False,
+        "timeout_multiplier": 5.0,  # of the time that the tests take, and a second: most that take longer wait for ever
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     (_COPY / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
