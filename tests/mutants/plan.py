@@ -47,6 +47,7 @@ _QUEUE: Final = tuple(
         "test_failing_links",
         "test_groups",
         "test_handlers",
+        "test_link_store",
         "test_management",
         "test_message_size",
         "test_message_states",

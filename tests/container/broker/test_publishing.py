@@ -15,9 +15,14 @@ from trio_amqp10.container.stores import group_commit as journal_module
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.container.stores.memory_store import MemoryStore
 from trio_amqp10.container.stores.sqlite_store import SqliteStore
+from trio_amqp10.spec.messaging import Source
+from trio_amqp10.wire.values import Described, Symbol
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+NO_LOCAL = {"no-local": Described(Symbol("apache.org:no-local-filter:list"), [])}
 
 
 class Stalled(MemoryStore):
@@ -49,6 +54,35 @@ def fanned(store: Any, *queues: str, **options: Any) -> Container:
         broker.declare_queue(name, **options)
         broker.bind("amq.fanout", "queue", name)
     return container
+
+
+async def test_no_local_keeps_what_its_own_container_published_through_an_exchange() -> None:
+    container = fanned(None, "a")
+    source = Source(address="a", filter=NO_LOCAL)
+    async with (
+        container.connect(container_id="one") as one,
+        container.connect(container_id="two") as other,
+        one.open_receiver("a", source=source) as receiver,
+    ):
+        await fill(one, "/exchanges/amq.fanout/k", "mine")
+        await fill(other, "/exchanges/amq.fanout/k", "theirs")
+        assert await bodies(receiver, 1) == ["theirs"]
+
+
+async def test_message_that_a_full_queue_rejects_goes_from_an_exchange_to_its_dead_letters() -> None:
+    rules = {
+        "x-max-length": 1,
+        "x-overflow": "reject-publish-dlx",
+        "x-dead-letter-exchange": "",
+        "x-dead-letter-routing-key": "dead",
+    }
+    container = fanned(None, "a", arguments=rules)
+    container.add_queue("dead")
+    async with container.connect() as conn, conn.open_receiver("dead") as dead:
+        await fill(conn, "/exchanges/amq.fanout/k", "kept")
+        with pytest.raises(amqp.DeliveryRejectedError):
+            await fill(conn, "/exchanges/amq.fanout/k", "rejected")
+        assert await bodies(dead, 1) == ["rejected"]
 
 
 async def test_publisher_is_answered_when_all_queues_have_the_message_stored() -> None:
