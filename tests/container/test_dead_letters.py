@@ -170,6 +170,41 @@ async def test_queue_that_is_emptied_lets_all_that_is_not_leased_die_and_counts_
         assert (len(queue), queue.leased, len(letters)) == (1, 1, 4)
 
 
+async def test_message_dies_for_good_when_there_is_no_dead_letter_address_any_more(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("DEBUG", "trio_amqp10.container")
+    container = Container()
+    letters = container.add_queue("dead")
+    queue = container.add_queue("q", dead_letter="dead")
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        await fill(conn, "q", 1, 2)
+        (await receiver.receive()).reject("a:b", "first")
+        await wait_all_tasks_blocked()
+        queue.update(QueuePolicy())
+        (await receiver.receive()).reject("a:b", "second")
+        await wait_all_tasks_blocked()
+    assert (len(queue), len(letters)) == (0, 1)
+    told = [each.getMessage() for each in caplog.records if "died" in each.getMessage()]
+    assert told == [f"{queue!r}: a message died: rejected, a:b: second"]
+
+
+async def test_queue_that_is_deleted_counts_nothing_when_its_dead_letters_find_room() -> None:
+    container = Container()
+    letters = container.add_queue("dead", max_length=1)
+    queue = container.add_queue("q", dead_letter="dead")
+    async with container.connect() as conn, conn.open_receiver("q") as receiver:
+        await fill(conn, "dead", "full")
+        await fill(conn, "q", "x")
+        (await receiver.receive()).reject()
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.leased) == (1, 0)
+        container.remove_node("q")
+        letters.purge()
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.octets, queue.leased) == (0, 0, 0)
+
+
 async def test_dead_letter_waits_in_its_queue_for_room_where_it_goes() -> None:
     container = Container()
     dead = container.add_queue("dead", max_length=1)

@@ -97,11 +97,14 @@ async def test_queue_has_durable_messages_again_when_the_container_starts_again(
     store = MemoryStore()
     first = Container(store=store)
     async with first.connect() as conn:
-        await fill(conn, "q", durable("a"), "gone", durable("b"), durable("urgent", priority=9))
+        await fill(conn, "q", durable("a"), durable("b"), durable("urgent", priority=9))
+        octets = queue_of(first).octets
+        await fill(conn, "q", "gone")
         await fill(conn, "other", durable("c"))
     second = Container(store=store)
     async with second.connect() as conn:
         assert list(second.nodes) == ["q", "other"]
+        assert queue_of(second).octets == octets
         async with conn.open_receiver("q") as receiver:
             assert await bodies(receiver, 3) == ["urgent", "a", "b"]
         await fill(conn, "other", durable("d"))
@@ -183,6 +186,7 @@ async def test_queue_rejects_a_durable_message_when_it_cannot_be_stored(
         assert isinstance(await passes.outcome(), amqp.Accepted)
         store.failure = None
         await sender.send(durable("c"))
+        assert queue_of(container).figures["refused"] == 2
         assert await contents(container) == ["not durable", "behind it", "c"]
         assert stored(store) == ["c"]
 
@@ -331,8 +335,10 @@ async def test_store_forgets_the_messages_when_their_queue_is_removed() -> None:
     async with container.connect() as conn, conn.open_sender("q") as sender:
         await sender.transmit(durable("on its way"))
         await wait_all_tasks_blocked()
+        queue = queue_of(container)
         container.remove_node("q")
         await store.remove_unsettled()
+        assert (len(queue), queue.octets, queue.leased) == (0, 0, 0)
         with pytest.raises(amqp.LinkDetachedError, match="resource-deleted"):
             await sender.send("b")
     assert stored(store) == []
@@ -393,6 +399,23 @@ async def test_dead_letter_is_stored_before_its_message_is_gone() -> None:
     assert {row[1] for row in rows} == {"dead"}
     assert stored(store) == ["a", "b"]
     assert await contents(Container(store=store), "dead") == ["a", "b"]
+
+
+async def test_dead_letter_is_stored_and_its_message_gone_in_one_step() -> None:
+    store = HeldStore()
+    container = Container(store=store)
+    container.add_queue("q", dead_letter="dead")
+    async with container.connect() as conn:
+        await fill(conn, "q", durable("a"))
+        async with conn.open_receiver("q") as receiver:
+            delivery = await receiver.receive()
+            store.holding = True
+            delivery.reject()
+            await wait_all_tasks_blocked()
+            MemoryStore.write(store, *store.held.pop(0))
+            rows: list[Any] = list(store.rows(MESSAGES))
+            assert [row[1] for row in rows] == ["dead"]
+            await store.remove_unsettled()
 
 
 async def test_dead_letter_stays_where_it_was_when_it_cannot_be_stored(
@@ -468,11 +491,12 @@ async def test_queue_counts_what_is_on_its_way_as_held_and_not_as_leased() -> No
     store.holding = True
     async with container.connect() as conn, conn.open_sender("q") as sender:
         await sender.transmit(durable("b"))
+        await sender.transmit(durable("c"))
         await wait_all_tasks_blocked()
         queue = queue_of(container)
-        assert (len(queue), queue.available, queue.leased) == (2, 1, 0)
+        assert (len(queue), queue.available, queue.leased) == (3, 1, 0)
         await store.remove_unsettled()
-        assert (len(queue), queue.available, queue.leased) == (2, 2, 0)
+        assert (len(queue), queue.available, queue.leased) == (3, 3, 0)
 
 
 async def test_finish_waits_for_the_store() -> None:
