@@ -56,6 +56,15 @@ async def test_group_belongs_to_who_has_one_of_its_messages_until_all_are_settle
         assert await bodies(second, 1) == ["2"]
 
 
+async def test_group_goes_on_when_one_of_its_messages_is_rejected() -> None:
+    async with grouped().connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        await fill(conn, "q", *of("a1", "a2"))
+        (delivery,) = await held(receiver, 1)
+        delivery.reject()
+        async with conn.open_receiver("q", credit=0) as other:
+            assert names(await held(other, 1)) == ["a2"]
+
+
 async def test_group_is_free_again_when_its_messages_were_purged() -> None:
     container = grouped(redelivery_delay=100)
     queue = container.nodes["q"]

@@ -33,6 +33,7 @@ _QUEUE: Final = tuple(
     f"tests/container/{each}.py"
     for each in [
         "test_queue",
+        "test_queue_alone",
         "test_queue_credit",
         "test_queue_expiry_model",
         "test_queue_filters",
@@ -56,6 +57,7 @@ _QUEUE: Final = tuple(
         "test_pull",
         "test_relay",
         "test_transactions",
+        "broker/test_death_history",
         "broker/test_publishing",
         "broker/test_topology",
         "broker/test_waiting",
