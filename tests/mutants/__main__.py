@@ -6,6 +6,8 @@ missing, or a change that changes nothing: then ``reasons.toml`` says so, by the
 Two kinds need no line there: the type that ``cast`` is told, which does nothing when it runs, and letters of a text for
 people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason, and where a
 reason is of no mutant any more.
+
+``--resume`` goes on with the mutants of the run before, of one group: those that survived are tried again, by the tests as they are now.
 """
 
 from __future__ import annotations
@@ -84,9 +86,13 @@ class Result:
         return 100 * (self.killed + self.slow) / max(1, self.mutants - self.reasoned - self.letters)
 
 
-def run(name: str, plan: Plan, jobs: int) -> Result:
+def run(name: str, plan: Plan, jobs: int, *, resume: bool = False) -> Result:
     """Try all mutants of a plan."""
     began = time.monotonic()
+    if resume:
+        _forget_survivors()
+    else:
+        shutil.rmtree(_COPY, ignore_errors=True)
     _copy(plan)
     environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
     subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
@@ -132,10 +138,8 @@ def _is_letters(change: _Change) -> bool:
 
 
 def _copy(plan: Plan) -> None:
-    if _COPY.exists():
-        shutil.rmtree(_COPY)
-    _COPY.mkdir()
     for folder in _COPIED:
+        shutil.rmtree(_COPY / folder, ignore_errors=True)
         shutil.copytree(_ROOT / folder, _COPY / folder, ignore=_IGNORED)
     project = (_ROOT / "pyproject.toml").read_text()
     settings = {
@@ -150,6 +154,14 @@ def _copy(plan: Plan) -> None:
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
     (_COPY / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+
+
+def _forget_survivors() -> None:
+    for file in (_COPY / "mutants").rglob("*.meta"):
+        kept = json.loads(file.read_text())
+        codes = kept["exit_code_by_key"]
+        kept["exit_code_by_key"] = {key: code if code in _KILLED else None for key, code in codes.items()}
+        file.write_text(json.dumps(kept))
 
 
 def _outcomes() -> Iterator[tuple[str, str, int | None]]:
@@ -196,10 +208,17 @@ def main() -> int:
     parser.add_argument(
         "--jobs", type=int, default=len(os.sched_getaffinity(0)), help="processes; one for each core"
     )
+    parser.add_argument(
+        "--resume", action="store_true", help="try those again that survived, of the run before"
+    )
     add_option(parser)
     parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
     arguments = parser.parse_args()
-    results = [run(name, PLANS[name], arguments.jobs) for name in arguments.modules or PLANS]
+    if arguments.resume and len(arguments.modules) != 1:
+        parser.error("--resume goes with one group of modules")
+    results = [
+        run(name, PLANS[name], arguments.jobs, resume=arguments.resume) for name in arguments.modules or PLANS
+    ]
     for result in results:
         for survivor in result.survivors:
             print(survivor)
