@@ -285,8 +285,9 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "repeat": (
         "The tests, again and again",
         (
-            "All tests on a busy machine: one that fails in some runs is wrong. Where there are no busy loops beside, mutants"
-            " were tried meanwhile, and queries of Spark killed. The load is an average over five minutes."
+            "All tests on a busy machine: one that fails in some runs is wrong. Where there are no busy loops beside, other"
+            " work kept the cores as busy: mutants that were tried, queries of Spark that were killed, all tests a second time."
+            " The load is an average over five minutes."
         ),
         "python -m tests.repeat --runs 20 --results docs/results/repeat.json",
         _repeat,
