@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +13,7 @@ import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
-from trio_amqp10.container.protocols.amqp10.native_message import received
+from trio_amqp10.container.protocols.amqp10.native_message import content_of_message, received
 from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of
@@ -189,6 +190,45 @@ async def test_queue_rejects_a_durable_message_when_it_cannot_be_stored(
         assert queue_of(container).figures["refused"] == 2
         assert await contents(container) == ["not durable", "behind it", "c"]
         assert stored(store) == ["c"]
+
+
+async def test_link_that_fails_at_the_answer_for_what_is_stored_is_ended() -> None:
+    class Arrived:
+        settled = False
+        tag = b""
+        content = content_of_message(durable("a"))
+
+        def record_acceptance(self) -> None: ...
+
+        def accept(self) -> None:
+            raise RuntimeError("broken")
+
+    class In:
+        key = "in"
+        peer = SimpleNamespace(container_id="from", identity=None)
+
+        def __init__(self) -> None:
+            self.arrivals = [Arrived()]
+            self.closed = False
+
+        def take(self) -> Arrived | None:
+            return self.arrivals.pop() if self.arrivals else None
+
+        def close(self, *_: object) -> None:
+            self.closed = True
+
+    store = HeldStore()
+    container = Container(store=store)
+    queue, inlet = container.add_queue("q", durable=True), In()
+    async with container.connect():
+        store.holding = True
+        queue.add_inlet(inlet)  # type: ignore[arg-type]
+        queue.on_arrivals(inlet)  # type: ignore[arg-type]
+        await wait_all_tasks_blocked()
+        assert not inlet.closed
+        await store.remove_unsettled()
+    assert inlet.closed
+    assert stored(store) == ["a"]
 
 
 async def test_queue_detaches_a_link_that_sends_settled_when_it_cannot_store() -> None:

@@ -70,6 +70,17 @@ async def test_queue_accepts_what_came_with_a_message_that_ends_the_link() -> No
     assert len(queue_of(container)) == 3
 
 
+async def test_queue_that_keeps_nothing_on_disk_counts_the_durable_ones_that_it_refuses() -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q")
+    queue.refuses_durable = True
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        for _ in range(2):
+            with pytest.raises(amqp.DeliveryRejectedError, match="keeps nothing on disk"):
+                await sender.send(amqp.Message("durable", durable=True))
+    assert (queue.figures["refused"], len(queue)) == (2, 0)
+
+
 async def test_outcomes_of_many_count_before_the_end_of_their_link() -> None:
     async with open_container(["q"]) as container, container.connect() as conn:
         await fill(conn, "q", *range(40))

@@ -61,6 +61,13 @@ def test_browser_is_told_the_size_of_what_it_cannot_have() -> None:
     assert (browser.given, browser.outgrown, browser.rests) == (["small"], [size_of(b"x" * 1000)], [0])
 
 
+def test_consumer_is_told_the_size_of_what_it_cannot_have() -> None:
+    queue, consumer = filled(b"x" * 1000, "small"), Telling(credit=9)
+    consumer.max_message_size = 100
+    attach(queue, consumer)
+    assert (consumer.given, consumer.outgrown, consumer.rests) == (["small"], [size_of(b"x" * 1000)], [0])
+
+
 def test_copy_of_the_first_message_has_the_time_that_is_left_to_it() -> None:
     now = 0.0
     clock = Clock()

@@ -25,13 +25,24 @@ BROWSE = Source(address="q", distribution_mode="copy")
 # -- full ----------------------------------------------------------------------------------------
 
 
+async def test_full_queue_rejects_each_of_those_that_come_together() -> None:
+    container = Container()
+    queue = container.add_queue("q", max_length=1, overflow="reject")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await wait_all_tasks_blocked()
+        deliveries = [sender.send_nowait(number) for number in range(4)]
+        outcomes = [type(await each.outcome()) for each in deliveries]
+    assert outcomes == [amqp.Accepted] + [amqp.Rejected] * 3
+    assert queue.figures["refused"] == 3
+
+
 async def test_queue_rejects_what_comes_when_it_is_full_and_takes_again_when_there_is_room() -> None:
     container = Container()
     queue = container.add_queue("q", max_length=2, overflow="reject")
     async with two(container) as (one, other), one.open_sender("q") as sender:
         await sender.send(1)
         await sender.send(2)
-        with pytest.raises(DeliveryRejectedError) as rejected:
+        with pytest.raises(DeliveryRejectedError, match="'q' is full") as rejected:
             await sender.send(3)
         assert rejected.value.condition == "amqp:resource-limit-exceeded"
         async with other.open_receiver("q", credit=0) as receiver:
@@ -206,7 +217,7 @@ async def test_exclusive_queue_has_one_consumer_at_a_time_and_any_number_of_brow
         async with other.open_receiver("q", source=BROWSE) as browser:
             assert await bodies(browser, 1, accept=False) == ["x"]
             async with one.open_receiver("q", credit=1):
-                with pytest.raises(LinkRefusedError) as refused:
+                with pytest.raises(LinkRefusedError, match="'q' has its one consumer already") as refused:
                     async with other.open_receiver("q"):
                         pass
                 assert refused.value.condition == "amqp:resource-locked"

@@ -282,7 +282,9 @@ async def test_queue_that_is_touched_stays_that_much_longer(autojump_clock: Mock
         assert conn
 
 
-async def test_queue_that_is_not_to_expire_any_more_stays(autojump_clock: MockClock) -> None:
+async def test_queue_that_is_not_to_expire_any_more_stays(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     container = Container()
     async with container.connect() as conn:
         queue = container.add_queue("q", expires=10)
@@ -293,6 +295,7 @@ async def test_queue_that_is_not_to_expire_any_more_stays(autojump_clock: MockCl
         await trio.sleep(5)
         assert "q" in container.nodes
         assert queue.figures["expired"] == 1
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
 
 
 async def test_queue_made_before_trio_ran_expires_after_its_first_use(autojump_clock: MockClock) -> None:

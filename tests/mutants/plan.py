@@ -45,6 +45,7 @@ _QUEUE: Final = tuple(
         "test_dead_letters",
         "test_delayed_redelivery",
         "test_durable_queues",
+        "test_durable_transactions",
         "test_failing_links",
         "test_groups",
         "test_handlers",
