@@ -138,7 +138,17 @@ def test_pulled_message_that_came_back_does_not_hide_what_the_active_consumer_ha
     assert next_.given == ["b"]
 
 
-# -- what it keeps of inlets -----------------------------------------------------------------------
+# -- what it keeps of links ------------------------------------------------------------------------
+
+
+def test_queue_keeps_nothing_of_an_outlet_that_is_gone() -> None:
+    queue, browser, picky = filled("a"), Out("browser", copying=True), Out("picky")
+    picky.wants = lambda _content, _origin: False
+    attach(queue, browser, picky)
+    assert (len(queue._browsers), len(queue._available.searches)) == (1, 1)
+    queue.remove_outlet(browser)
+    queue.remove_outlet(picky)
+    assert (len(queue._browsers), len(queue._available.searches)) == (0, 0)
 
 
 class In:

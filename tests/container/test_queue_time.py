@@ -195,3 +195,17 @@ async def test_queue_passes_on_other_message_formats_untouched() -> None:
                 assert (delivery.payload, delivery.message_format) == (octets, 0x80013700)
                 delivery.modify(delivery_failed=True, annotations={"x-a": 1})
                 await wait_all_tasks_blocked()
+
+
+async def test_message_that_went_straight_to_a_consumer_expires_when_it_came_back(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_container(["q"]) as container, container.connect() as conn:
+        async with conn.open_receiver("q", credit=1) as receiver:
+            await wait_all_tasks_blocked()
+            await fill(conn, "q", amqp.Message("x", ttl=5000))
+            (await receiver.receive()).release()
+        await wait_all_tasks_blocked()
+        assert queue_of(container).available == 1
+        await trio.sleep(10)  # nobody uses the queue, and its timer finds the message
+        assert (len(queue_of(container)), queue_of(container).figures["expired"]) == (0, 1)

@@ -58,6 +58,7 @@ _QUEUE: Final = tuple(
         "test_pull",
         "test_relay",
         "test_transactions",
+        "test_watermark",
         "broker/test_death_history",
         "broker/test_publishing",
         "broker/test_topology",

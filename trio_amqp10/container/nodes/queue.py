@@ -313,8 +313,6 @@ class Queue(Node):
         """Give what has come to a consumer that waits for it, or make it available."""
         if entry.deadline is not None or entry.group is not None or not self._dispatch(entry):
             self._offer(entry)
-        elif self._active is None and self.policy.single_active:
-            self._activate()
 
     def _on_stored(
         self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
