@@ -83,11 +83,12 @@ def _mutants(figures: dict[str, Any]) -> str:
             str(each["reasoned"]),
             str(each["letters"]),
             str(len(each["survivors"])),
+            each["commit"],
         )
         for each in figures["modules"]
     ]
-    head = ("modules", "mutants", "noticed", "change nothing", "letters of a text", "left")
-    return table(head, rows, (30, 15, 15, 15, 15, 10))
+    head = ("modules", "mutants", "noticed", "change nothing", "letters of a text", "left", "commit")
+    return table(head, rows, (28, 12, 12, 12, 12, 12, 12))
 
 
 def _pairs(rows: Iterable[tuple[str, Any]]) -> str:

@@ -22,7 +22,15 @@ LEFT = {
     },
     "mutants": {
         "modules": [
-            {"name": "wire", "mutants": 12, "score": 90.0, "reasoned": 1, "letters": 1, "survivors": ["one"]}
+            {
+                "name": "wire",
+                "mutants": 12,
+                "score": 90.0,
+                "reasoned": 1,
+                "letters": 1,
+                "survivors": ["one"],
+                "commit": "abc",
+            }
         ]
     },
     "kills": {"kills": 3, "lost": 0},

@@ -11,6 +11,7 @@ import trio_amqp10 as amqp
 from tests.container.test_pull import Out, fill, filled
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
 from trio_amqp10.container.nodes.clock import Clock
+from trio_amqp10.container.nodes.watermark import OVERHEAD, Watermark
 from trio_amqp10.container.protocols.amqp10.native_message import content_of_message, to_transfer
 
 PEER: Any = SimpleNamespace(container_id="peer", identity=None)
@@ -35,6 +36,10 @@ def attach(queue: Queue, *outlets: Out) -> None:
     for outlet in outlets:
         queue.add_outlet(outlet)
         queue.on_demand(outlet)
+
+
+def broken(*_: object) -> bool:
+    raise RuntimeError("broken")
 
 
 def size_of(body: Any) -> int:
@@ -111,6 +116,57 @@ def test_message_that_an_outlet_did_not_take_leaves_those_alone_who_do_not_want_
     caplog.clear()
 
 
+def test_outlet_that_fails_when_it_is_asked_is_ended(caplog: pytest.LogCaptureFixture) -> None:
+    queue, bad = filled("a"), Out("bad")
+    bad.ready = broken  # type: ignore[method-assign]
+    attach(queue, bad)
+    assert (bad.closed, queue.available) == (True, 1)
+    caplog.clear()
+
+
+@pytest.mark.parametrize("call", ["ready", "give"])
+def test_message_goes_to_the_next_that_waits_when_one_fails(
+    call: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, bad, worse, good = filled(), Out("bad"), Out("worse"), Out("good")
+    attach(queue, bad, worse, good)
+    for each in (bad, worse):
+        setattr(each, call, broken)
+    fill(queue, "a")
+    assert (bad.closed, worse.closed, good.given, good.redelivered) == (True, True, ["a"], [False])
+    good.leases[0].released()
+    assert queue.pull(out := Out())
+    assert out.redelivered == [True]
+    caplog.clear()
+
+
+@pytest.mark.parametrize(
+    ("answer", "left", "given"), [("accepted", 0, 0), ("released", 1, 0), ("released", 1, 1)]
+)
+def test_answer_counts_of_an_outlet_that_fails_after_it(
+    answer: str, left: int, given: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    queue, bad, good = filled(), Out("bad"), Out("good", credit=given)
+
+    def answer_and_fail(_content: Any, lease: Any, _tag: Any = None) -> None:
+        getattr(lease, answer)()
+        broken()
+
+    bad.give = answer_and_fail  # type: ignore[method-assign]
+    attach(queue, bad, good)
+    fill(queue, "a")
+    assert (bad.closed, len(queue), len(good.given)) == (True, left, given)
+    assert (queue.available, queue.leased) == (left - given, given)
+    caplog.clear()
+
+
+def test_consumers_take_turns() -> None:
+    queue, outs = filled(), [Out(str(number), credit=2) for number in range(3)]
+    attach(queue, *outs)
+    fill(queue, *range(6))
+    assert [out.given for out in outs] == [[0, 3], [1, 4], [2, 5]]
+
+
 def test_message_of_just_the_size_that_a_waiting_consumer_takes_goes_to_it() -> None:
     queue, first, second = filled(), Out("first"), Out("second")
     second.max_message_size = size_of("x" * 100)
@@ -122,6 +178,12 @@ def test_message_of_just_the_size_that_a_waiting_consumer_takes_goes_to_it() -> 
 
 
 # -- a single active consumer ----------------------------------------------------------------------
+
+
+def test_consumer_that_is_not_the_active_one_rests() -> None:
+    queue, active, other = filled("a", single_active=True), Telling("active"), Telling("other")
+    attach(queue, active, other)
+    assert (active.given, other.given, other.rests) == (["a"], [], [0])
 
 
 def test_pulled_message_that_came_back_does_not_hide_what_the_active_consumer_has() -> None:
@@ -171,6 +233,31 @@ def test_inlet_that_does_not_wait_for_room_may_be_forgotten() -> None:
     queue = filled("a", max_length=1)
     queue.forget_waiting(In())  # type: ignore[arg-type]
     assert len(queue) == 1
+
+
+def test_queue_that_is_kept_by_its_maker_goes_with_it() -> None:
+    unused: list[Any] = []
+    queue = Queue("q", kept_by=frozenset({"maker"}), on_unused=unused.append)
+    queue.has_maker = True
+    queue.check_used()
+    assert unused == []
+    queue.has_maker = False
+    queue.check_used()
+    assert unused == [queue]
+    other = Queue("other", kept_by=frozenset({"maker"}), on_unused=unused.append)
+    other.check_used()
+    assert unused == [queue, other]
+
+
+def test_queue_counts_where_it_is_told_to() -> None:
+    queue, watermark = filled("a", "b"), Watermark()
+    queue.count_in(watermark)
+    assert queue.watermark is queue.held.watermark is watermark
+    assert watermark.octets == queue.octets + 2 * OVERHEAD
+    fill(queue, "c")
+    assert watermark.octets == queue.octets + 3 * OVERHEAD
+    queue.purge()
+    assert watermark.octets == 0
 
 
 # -- bounds ----------------------------------------------------------------------------------------

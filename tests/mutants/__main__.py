@@ -7,7 +7,7 @@ Two kinds need no line there: the type that ``cast`` is told, which does nothing
 people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason, and where a
 reason is of no mutant any more.
 
-``--resume`` goes on with the mutants of the run before, of one group: those that survived are tried again, by the tests as they are now.
+``--results`` takes the place of what the file has of these groups, and leaves the others. ``--resume`` goes on with the mutants of the run before, of one group: those that survived are tried again, by the tests as they are now.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tests.results import add_option, write
+from tests.results import add_option, commit, earlier, write
 
 from .plan import PLANS, Plan
 
@@ -229,8 +229,10 @@ def main() -> int:
             f"{result.survived} survived, {result.untried} untried, {result.reasoned} with a reason, "
             f"{result.letters} in the letters of a text, {result.seconds:.0f} s"
         )
-    figures = {"modules": [{**asdict(each), "score": round(each.score, 1)} for each in results]}
-    write(arguments.results, "mutants", figures)
+    names = {each.name for each in results}
+    others = [each for each in earlier(arguments.results, "modules") if each["name"] not in names]
+    found = [{**asdict(each), "score": round(each.score, 1), "commit": commit()} for each in results]
+    write(arguments.results, "mutants", {"modules": [*others, *found]})
     return 1 if any(each.survivors or each.outdated for each in results) else 0
 
 
