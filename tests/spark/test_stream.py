@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import time
 from collections import Counter
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
+from trio_amqp10.spark.options import PeerOptions, QueueOptions
 
 from .desk import PATIENCE, dotted, numbered, until
 from .peers import lacks
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .peers import Peer
+    from .server import Server
 
 
 class Pipe:
@@ -124,6 +127,41 @@ def test_options_may_change_while_a_batch_is_journaled_and_unfinished(
         pipe.start(columns="seq,body").awaitTermination(PATIENCE)
     assert pipe.run(columns="body,properties", includeRaw="true", onDecodeError="reject") == [10]
     assert pipe.bodies() == once(30)
+
+
+CHANGES: tuple[dict[str, str], ...] = (
+    {"mode": "queue", "credit": "3", "columns": "body,seq"},
+    {"includeRaw": "true", "propertyTypes": "true", "bodyJson": "true", "selector": "TRUE"},
+    {"maps": "false", "propertyColumns": "n long", "onDecodeError": "reject"},
+    {"lanes": "2", "backlogDelay": "5s"},
+    {"spool.maxBytes": "10k", "credit.maxBytes": "1k", "spool.flushRows": "1", "spool.flushInterval": "1ms"},
+    {"spool.transport": "inline", "minPartitions": "3", "maxRowsPerTrigger": "2"},
+    {"links": "3", "maxBytesPerTrigger": "200"},
+    {"durable": "true", "linkName": "mine", "containerId": "pipeline"},
+    {"dedup": "message-id", "dedup.window": "5000"},
+    {
+        "minRowsPerTrigger": "3",
+        "maxTriggerDelay": "1s",
+        "availableNowIdle": "1s",
+        "availableNowTimeout": "60s",
+    },
+)
+"""All options of a stream but its spool and what is about the peer, each once: what a run may have that those before and after it have not."""
+
+
+@lacks("selector")
+def test_any_option_may_change_between_two_runs(server: Server, pipe: Pipe) -> None:
+    of_the_peer = {each.metadata["name"] for each in fields(PeerOptions)}
+    known = {each.metadata["name"] for each in fields(QueueOptions)}
+    changed = Counter(name for given in CHANGES for name in given)
+    assert {*changed} - of_the_peer == known - of_the_peer - {"spool"}
+    assert {*changed.values()} == {1}
+    sent = 0
+    for given in CHANGES:
+        server.put("q", numbered(sent + 5)[sent:])
+        sent += 5
+        assert sum(pipe.run(**given)) == 5, given
+    assert pipe.bodies() == once(sent)
 
 
 def test_batches_may_travel_without_a_shared_disk(peer: Peer, pipe: Pipe) -> None:
