@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +12,11 @@ import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
-from trio_amqp10.container.protocols.amqp10.native_message import content_of_message, received
+from trio_amqp10.container.protocols.amqp10.native_message import received
 from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of
+from .test_failing_links import Arrived, In
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -193,33 +193,16 @@ async def test_queue_rejects_a_durable_message_when_it_cannot_be_stored(
 
 
 async def test_link_that_fails_at_the_answer_for_what_is_stored_is_ended() -> None:
-    class Arrived:
-        settled = False
-        tag = b""
-        content = content_of_message(durable("a"))
-
+    class Failing(Arrived):
         def record_acceptance(self) -> None: ...
 
         def accept(self) -> None:
             raise RuntimeError("broken")
 
-    class In:
-        key = "in"
-        peer = SimpleNamespace(container_id="from", identity=None)
-
-        def __init__(self) -> None:
-            self.arrivals = [Arrived()]
-            self.closed = False
-
-        def take(self) -> Arrived | None:
-            return self.arrivals.pop() if self.arrivals else None
-
-        def close(self, *_: object) -> None:
-            self.closed = True
-
     store = HeldStore()
     container = Container(store=store)
     queue, inlet = container.add_queue("q", durable=True), In()
+    inlet.arrivals.append(Failing(durable("a")))
     async with container.connect():
         store.holding = True
         queue.add_inlet(inlet)  # type: ignore[arg-type]

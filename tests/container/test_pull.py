@@ -78,6 +78,12 @@ def fill(queue: Queue, *messages: Any) -> None:
         queue.put(content_of_message(message), None)
 
 
+def attach(queue: Queue, *outlets: Out) -> None:
+    for outlet in outlets:
+        queue.add_outlet(outlet)
+        queue.on_demand(outlet)
+
+
 def test_pull_gives_the_first_message_and_leases_it() -> None:
     queue, out = filled("a", "b"), Out()
     assert queue.pull(out)
@@ -106,8 +112,7 @@ def test_pull_registers_nothing_and_is_offered_nothing_later() -> None:
 
 def test_pull_takes_what_is_ready_beside_an_exclusive_consumer() -> None:
     queue, consumer, out = filled("a", "b", exclusive=True), Out("consumer"), Out()
-    queue.add_outlet(consumer)
-    queue.on_demand(consumer)
+    attach(queue, consumer)
     assert queue.pull(out)
     assert (consumer.given, out.given) == (["a"], ["b"])
 
@@ -116,8 +121,7 @@ def test_pull_does_not_take_the_place_of_the_single_active_consumer() -> None:
     queue, out = filled("a", "b", "c", single_active=True), Out(credit=9)
     assert queue.pull(out)
     consumer = Out("consumer")
-    queue.add_outlet(consumer)
-    queue.on_demand(consumer)
+    attach(queue, consumer)
     assert consumer.given == ["b"]
     second = Out("second")
     queue.add_outlet(second)
@@ -139,8 +143,7 @@ def test_pull_in_a_queue_with_a_single_active_consumer_forgets_what_was_answered
     assert queue.pull(out)
     out.leases.pop().released()
     consumer = Out("consumer", credit=2)
-    queue.add_outlet(consumer)
-    queue.on_demand(consumer)
+    attach(queue, consumer)
     assert consumer.given == ["a", "b"]
 
 
@@ -246,17 +249,14 @@ def test_lease_is_redelivered_from_the_second_time_on_whoever_had_it() -> None:
     one.leases[0].released()
     assert queue.pull(other)
     other.leases[0].released()
-    queue.add_outlet(one)
-    queue.on_demand(one)
+    attach(queue, one)
     assert (one.redelivered, other.redelivered) == ([False, True], [True])
 
 
 def test_lease_is_not_redelivered_when_its_first_outlet_failed(caplog: pytest.LogCaptureFixture) -> None:
     queue, bad, good = filled("a"), Out("bad"), Out("good")
     bad.failing = True
-    for out in (bad, good):
-        queue.add_outlet(out)
-        queue.on_demand(out)
+    attach(queue, bad, good)
     assert (good.given, good.redelivered) == (["a"], [False])
     caplog.clear()
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import trio_amqp10 as amqp
-from tests.container.test_pull import Out, fill, filled
+from tests.container.test_failing_links import In
+from tests.container.test_pull import Out, attach, fill, filled
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
 from trio_amqp10.container.nodes.clock import Clock
 from trio_amqp10.container.nodes.watermark import OVERHEAD, Watermark
@@ -30,12 +31,6 @@ class Telling(Out):
 
     def outgrow(self, size: int) -> None:
         self.outgrown.append(size)
-
-
-def attach(queue: Queue, *outlets: Out) -> None:
-    for outlet in outlets:
-        queue.add_outlet(outlet)
-        queue.on_demand(outlet)
 
 
 def broken(*_: object) -> bool:
@@ -211,14 +206,6 @@ def test_queue_keeps_nothing_of_an_outlet_that_is_gone() -> None:
     queue.remove_outlet(browser)
     queue.remove_outlet(picky)
     assert (len(queue._browsers), len(queue._available.searches)) == (0, 0)
-
-
-class In:
-    key = "in"
-    peer = PEER
-
-    def take(self) -> None:
-        return None
 
 
 def test_queue_keeps_nothing_of_an_inlet_that_is_gone() -> None:

@@ -46,7 +46,7 @@ def sent(
 ) -> tuple[SenderLink, Script, list[OutgoingDelivery]]:
     link, script = sending(limits, credit=0)
     link.confirms = confirms
-    script << flow(handle=0, delivery_count=0, link_credit=4000, incoming_window=4000)
+    script << flow(handle=0, delivery_count=0, link_credit=20 * COUNT, incoming_window=20 * COUNT)
     deliveries = [link.send(b"m") for _each in range(count)]
     script.collect().inbox.frames.clear()
     return link, script, [each for each in deliveries if each is not None]

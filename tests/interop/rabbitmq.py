@@ -138,7 +138,7 @@ class Broker:
 
     def kill(self) -> None:
         """End the node at once, as a fault of its machine would, and leave its data."""
-        self._shell = None
+        self._close_shell()
         node = self.processes.pop()
         os.killpg(node.pid, signal.SIGKILL)
         node.wait(5)
@@ -165,10 +165,14 @@ class Broker:
             )
         self.processes.append(process)
 
-    def stop(self) -> None:
-        """End the node, then its epmd, by their ids, and remove its data."""
+    def _close_shell(self) -> None:
         if self._shell is not None:
             self._shell.close()
+            self._shell = None
+
+    def stop(self) -> None:
+        """End the node, then its epmd, by their ids, and remove its data."""
+        self._close_shell()
         for process in reversed(self.processes):
             _end(process)
         shutil.rmtree(self.run, ignore_errors=True)

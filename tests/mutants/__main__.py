@@ -7,7 +7,8 @@ Two kinds need no line there: the type that ``cast`` is told, which does nothing
 people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason, and where a
 reason is of no mutant any more.
 
-``--results`` takes the place of what the file has of these groups, and leaves the others. ``--resume`` goes on with the mutants of the run before, of one group: those that survived are tried again, by the tests as they are now.
+``--results`` takes the place of what the file has of these groups, and leaves the others. ``--resume`` goes on with the
+mutants of the run before, which has to be of the same group: those that survived are tried again, by the tests as they are now.
 """
 
 from __future__ import annotations

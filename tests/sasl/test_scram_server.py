@@ -305,9 +305,8 @@ def test_password_keys_look_alike_whether_a_user_is_there_or_not() -> None:
 @pytest.mark.parametrize("password", ["", "\U0001f600", "p" * 256])
 def test_password_keys_fail_at_the_proof_for_a_password_that_cannot_be(password: str) -> None:
     exchange = begin(users=PasswordKeys({"user": password}, SECRET))
-    with pytest.raises(
-        LocalProtocolError, match=r"the password|a password"
-    ):  # SaslServer refuses, and keeps it for the log
+    # SaslServer refuses, and keeps it for the log.
+    with pytest.raises(LocalProtocolError, match=r"the password|a password"):
         run(exchange)
 
 

@@ -10,19 +10,16 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
+from tests.container.test_queue_filters import NO_LOCAL
 from trio_amqp10.container import Container
 from trio_amqp10.container.stores import group_commit as journal_module
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.container.stores.memory_store import MemoryStore
 from trio_amqp10.container.stores.sqlite_store import SqliteStore
 from trio_amqp10.spec.messaging import Source
-from trio_amqp10.wire.values import Described, Symbol
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-NO_LOCAL = {"no-local": Described(Symbol("apache.org:no-local-filter:list"), [])}
 
 
 class Stalled(MemoryStore):
