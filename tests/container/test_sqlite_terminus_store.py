@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.stores.sqlite_store import SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -37,7 +39,6 @@ async def program(
             yield conn, store
             conn.pump.cancel()
             await conn.pump.finished.wait()
-        await store.flushed()
     await wait_all_tasks_blocked()
 
 
@@ -115,6 +116,7 @@ async def test_program_that_dies_at_any_moment_sends_nothing_twice(path: Path, d
     assert len(queue) == len(bodies)
 
 
+@pytest.mark.logs_errors
 async def test_store_that_fails_leaves_the_other_end_to_wonder(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -132,3 +134,53 @@ async def test_store_that_fails_leaves_the_other_end_to_wonder(
         assert delivery.state == amqp.Accepted()
         assert not delivery.settled  # what cannot be written down is not forgotten
     assert len(queue) == 1
+
+
+class Held:
+    """Keeps a store from writing while ``gate`` is closed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        commit = SqliteStore._commit  # pyright: ignore[reportPrivateUsage]
+
+        def held(store: SqliteStore, batch: Any) -> Any:
+            assert self.gate.wait(60)
+            return commit(store, batch)
+
+        monkeypatch.setattr(SqliteStore, "_commit", held)
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+async def test_connection_ends_when_its_slow_store_has_forgotten_all_its_links(
+    path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+) -> None:
+    disk, over, scope = Held(monkeypatch), trio.Event(), trio.CancelScope()
+    container = amqp.Container()
+    container.add_queue("q")
+
+    async def use() -> None:
+        with amqp.SqliteTerminusStore(path) as store, scope:
+            async with (
+                container.connect(container_id="program") as conn,
+                conn.open_sender("q", **options(store)) as sender,
+                conn.open_receiver("q", **options(store)) as receiver,
+            ):
+                await sender.send("one")
+                (await receiver.receive()).accept()
+                disk.gate.clear()
+        over.set()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(use)
+        while disk.gate.is_set():
+            await wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
+        if cancelled:
+            scope.cancel()
+            await wait_all_tasks_blocked()
+        assert not over.is_set()
+        disk.gate.set()
+    with amqp.SqliteTerminusStore(path) as store:
+        assert not store._rows  # pyright: ignore[reportPrivateUsage]
+        assert not store._known  # pyright: ignore[reportPrivateUsage]

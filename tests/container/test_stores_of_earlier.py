@@ -186,7 +186,6 @@ async def test_links_go_on_where_they_were_at_both_ends(found: Found) -> None:
                         delivery.accept()
                         await delivery.wait_settled()
             assert len(held) == 0
-        await store.flushed()
     await found.container.flush()
     with sqlite3.connect(found.folder / "copy") as copy:
         found.store.close()
@@ -212,10 +211,12 @@ async def look_at_all(folder: Path) -> None:
         async with container.connect(container_id="client"):
             pass
     with SqliteTerminusStore(folder / "client.sqlite") as links:
-        async with Container("house").connect(container_id="client") as conn:
-            for name, sends in (("in", True), ("out", False)):
-                make = conn.open_sender if sends else conn.open_receiver
-                await make("q", name=name, **lasting(links)).__aenter__()
+        async with (
+            Container("house").connect(container_id="client") as conn,
+            conn.open_sender("q", name="in", **lasting(links)),
+            conn.open_receiver("q", name="out", **lasting(links)),
+        ):
+            pass
 
 
 @pytest.fixture

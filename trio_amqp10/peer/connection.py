@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     from .recovery import Recovery
     from .recovery_events import Changes
     from .statistics import ConnectionStatistics
+    from .terminus_store import TerminusStore
 
 __all__ = ["Connection", "IncomingLinks", "Remote"]
 
@@ -89,6 +90,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         turned_away: whether it returned one.
         close_timeout: seconds to wait for the peer's answer when something is closed.
         kinds: what its links and deliveries are made of; see ``use``.
+        stores: those of its links.
         pace: checkpoints for calls that are cheaper than one.
         totals: what has passed through it.
         owner: what serves it, on the accepting side; None while nothing does.
@@ -124,6 +126,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         "recovery",
         "sasl_hostname",
         "server_name",
+        "stores",
         "totals",
         "turned_away",
         "vet",
@@ -149,6 +152,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.close_timeout: float = close_timeout
         self.pace: CheckpointThrottle = CheckpointThrottle()
         self.kinds: LinkClasses = LinkClasses()
+        self.stores: frozenset[TerminusStore] = frozenset()
         self.totals: ConnectionCounters = ConnectionCounters()
         self.engine: EngineConnection = engine
         self.recovery: Recovery | None = None
@@ -707,21 +711,26 @@ class Connection(Waiter, trio.abc.AsyncResource):
     async def aclose(self, error: Error | None = None) -> None:
         """Close the connection with all its sessions and links (2.4.3).
 
-        Writes what is queued, then waits for the peer's close at most ``close_timeout`` seconds.
+        Writes what is queued, then waits for the peer's close at most ``close_timeout`` seconds, and until the
+        stores of its links have kept what became of these.
 
         Cancelled: what is queued and the close are still written, for at most a second; the
-        answer is not awaited.
+        answer is not awaited, the stores are.
         """
         self.close_now(error)
         try:
             with trio.move_on_after(self.close_timeout):
                 await self.pump.finished.wait()
-                return
         finally:
-            if not self.pump.finished.is_set():
-                with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
-                    await self.pump.flushed()
-                await self.pump.abort()
+            try:
+                if not self.pump.finished.is_set():
+                    with trio.CancelScope(shield=True, deadline=trio.current_time() + 1.0):
+                        await self.pump.flushed()
+                    await self.pump.abort()
+            finally:
+                with trio.CancelScope(shield=True):
+                    for store in self.stores:
+                        await store.flushed()
 
     def close_now(self, error: Error | None = None) -> None:
         """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens if we have closed."""

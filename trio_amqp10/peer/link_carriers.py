@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from .remote_open import Remote
     from .statistics import SessionStatistics
+    from .terminus_store import TerminusStore
 
 __all__ = ["LinkConnection", "LinkFactories", "LinkRecovery", "LinkSession"]
 
@@ -62,6 +63,7 @@ class LinkConnection(Protocol):
     close_timeout: float
     engine: EngineConnection
     pace: CheckpointThrottle
+    stores: frozenset[TerminusStore]
 
     @property
     def kinds(self) -> LinkFactories:

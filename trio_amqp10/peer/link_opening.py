@@ -54,7 +54,11 @@ async def recall(
 ) -> ResumableLinkState:
     """What is known of the link from before, or an empty state for what is to come. Cancelled: nothing has happened."""
     key = LinkKey(connection.container_id, connection.remote.container_id, name, role)
-    store = MemoryTerminusStore() if options.store is None else options.store
+    store = options.store
+    if store is None:
+        store = MemoryTerminusStore()
+    else:
+        connection.stores |= {store}
     resend = options.guarantee != "exactly-once"
     terminus = await store.open(key, lambda: new_terminus(role, resend=resend))
     return ResumableLinkState(terminus, options, store, key)
