@@ -62,8 +62,8 @@ async def test_credit_is_topped_up_at_half(autojump_clock: MockClock) -> None:
     async with receiving(credit=10) as (receiver, peer):
         await peer.expect("flow", handle=0, link_credit=10)
         await peer.send(*(transfer(n) for n in range(10)))
-        for _ in range(4):
-            (await receiver.receive()).accept()
+        for delivery in [await receiver.receive() for _ in range(4)]:
+            delivery.accept()
         await peer.expect("disposition", first=0, last=3)
         await peer.expect_nothing(1)
         (await receiver.receive()).accept()
