@@ -2,10 +2,14 @@
 
 A test that takes the fixture ``autojump_clock`` of pytest-trio runs on a clock that jumps when all tasks wait, so that
 time-outs take no time; it may last an hour of that clock. Only over memory streams: sockets and threads do not stop that clock.
+
+The library logs an error where something failed that no peer is to blame for. A test in which it does fails, unless it is
+marked ``logs_errors``; and one that is marked fails if it does not.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 from typing import TYPE_CHECKING, Any
@@ -16,7 +20,7 @@ from hypothesis import settings
 from trio.testing import MockClock
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A script that starts a job in the background has it, and all that it starts, ignore Ctrl-C; tests press it.
@@ -41,6 +45,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marker = item.get_closest_marker("trio")
         if marker is not None and marker.kwargs.get("run", trio.run) is trio.run:
             item.add_marker(pytest.mark.trio(run=run_limited), append=False)
+
+
+class _Kept(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.records: list[logging.LogRecord] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.records.append(record)
+
+
+@pytest.fixture(autouse=True)
+def _errors_that_nobody_expects(request: pytest.FixtureRequest) -> Generator[None]:
+    library, kept = logging.getLogger("trio_amqp10"), _Kept()
+    library.addHandler(kept)
+    try:
+        yield
+    finally:
+        library.removeHandler(kept)
+    expected = request.node.get_closest_marker("logs_errors") is not None
+    if kept.records and not expected:
+        told = "\n".join(f"{record.name}: {record.getMessage()}" for record in kept.records)
+        pytest.fail(f"the library logged meanwhile:\n{told}", pytrace=False)
+    if expected and not kept.records:
+        pytest.fail("it is marked logs_errors, and the library logged none", pytrace=False)
 
 
 def run_limited(

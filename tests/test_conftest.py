@@ -1,4 +1,4 @@
-"""The limit of time of every async test."""
+"""What every test is held to: a limit of time, and no error in the log that it does not expect."""
 
 from __future__ import annotations
 
@@ -6,11 +6,30 @@ import signal
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 
 from .conftest import run_limited
+
+ROOT = Path(__file__).resolve().parents[1]
+LOGGING = """
+import logging, pytest
+
+def fail():
+    logging.getLogger("trio_amqp10.container").error("it failed")
+
+def test_silent(): pass
+
+def test_surprised(): fail()
+
+@pytest.mark.logs_errors
+def test_prepared(): fail()
+
+@pytest.mark.logs_errors
+def test_deceived(): pass
+"""
 
 
 async def test_async_test_runs_with_the_limit(request: pytest.FixtureRequest) -> None:
@@ -32,3 +51,24 @@ def test_tests_can_be_interrupted_where_whoever_started_them_cannot() -> None:
         [sys.executable, "-c", told], preexec_fn=ignoring, stdout=subprocess.PIPE, check=True
     )
     assert done.stdout == b"True\n"
+
+
+def test_error_in_the_log_fails_a_test_unless_it_is_expected_and_then_its_absence_does(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "test_logging.py").write_text(LOGGING)
+    run = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-c",
+        str(ROOT / "pyproject.toml"),
+        "-p",
+        "tests.conftest",
+        str(tmp_path),
+    ]
+    done = subprocess.run(run, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    assert "4 passed, 2 errors" in done.stdout
+    assert "at teardown of test_surprised _" in done.stdout
+    assert "trio_amqp10.container: it failed" in done.stdout
+    assert "at teardown of test_deceived _" in done.stdout

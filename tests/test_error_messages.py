@@ -373,7 +373,14 @@ def pattern(message: str) -> str:
     return ".*".join(map(re.escape, message.split("...")))
 
 
-@pytest.mark.parametrize("title", [title for title in PROVOKED if title != "no frame from the peer"])
+@pytest.mark.parametrize(
+    "title",
+    [
+        pytest.param(title, marks=[pytest.mark.logs_errors] if "handler" in title else [])
+        for title in PROVOKED
+        if title != "no frame from the peer"
+    ],
+)
 async def test_message_is_raised_as_it_is_quoted(title: str, tmp_path: Path) -> None:
     await check(title, tmp_path)
 

@@ -198,6 +198,7 @@ def test_page_of_examples_names_each_of_them() -> None:
     assert named == {path.stem for path in EXAMPLES.glob("*.py")}
 
 
+@pytest.mark.logs_errors
 def test_container_tests_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(EXAMPLES)  # as pytest does for the folder of a test
     monkeypatch.delitem(sys.modules, "container", raising=False)

@@ -195,6 +195,7 @@ async def test_links_wait_while_the_connection_is_being_decided(
 
 
 @pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.logs_errors
 async def test_hook_that_raises_refuses_and_is_logged(
     is_async: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -235,7 +236,11 @@ async def test_hook_refuses_in_its_own_words_when_it_raises_a_refused_error(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
-@pytest.mark.parametrize("answer", [None, False, 1, "yes", [True]])
+def fault(answer: Any) -> Any:
+    return pytest.param(answer, marks=pytest.mark.logs_errors)
+
+
+@pytest.mark.parametrize("answer", [None, False, fault(1), fault("yes"), fault([True])])
 async def test_hook_permits_nothing_when_it_returns_anything_but_true(
     answer: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -202,6 +202,7 @@ async def test_verify_of_ones_own_says_what_a_token_permits(
     assert offers[0].now >= NOW
 
 
+@pytest.mark.logs_errors
 async def test_verify_that_raises_is_logged_and_refuses(
     caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:

@@ -91,6 +91,7 @@ async def test_outcome_that_the_lease_refuses_is_rejected(outcome: str) -> None:
     assert (state.error.condition, state.error.description) == ("app:late", "too late")
 
 
+@pytest.mark.logs_errors
 async def test_lease_that_fails_is_told_as_an_internal_error(caplog: pytest.LogCaptureFixture) -> None:
     state = await answer(Strict(ValueError("bug")), "accept")
     assert state.error.condition == "amqp:internal-error"

@@ -115,6 +115,7 @@ async def test_node_that_hands_an_outcome_to_a_link_that_is_gone_makes_no_fuss(
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
 
 
+@pytest.mark.logs_errors
 async def test_row_67_node_that_raises_loses_that_link_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
     container = Container()
     container.add_node(Echo())
@@ -153,6 +154,7 @@ class Broken(Node):
         raise ValueError
 
 
+@pytest.mark.logs_errors
 async def test_row_67_node_that_raises_when_a_link_comes_refuses_it() -> None:
     container = Container()
     container.add_node(Broken("b"))

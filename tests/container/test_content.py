@@ -198,6 +198,7 @@ async def test_content_of_another_form_is_there_again_after_a_restart() -> None:
     assert not list(store.rows(MESSAGES))
 
 
+@pytest.mark.logs_errors
 async def test_content_of_a_form_that_is_not_known_is_held_as_it_is_and_named_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -272,6 +273,7 @@ async def test_selection_of_a_durable_subscription_is_read_again_by_the_form_tha
     assert again == [subscription_terms]
 
 
+@pytest.mark.logs_errors
 async def test_selection_that_nothing_reads_any_more_loses_its_subscription_and_the_log_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

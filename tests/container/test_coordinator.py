@@ -380,6 +380,7 @@ async def test_commit_fails_when_a_node_takes_no_messages_any_more() -> None:
         assert await control.discharge(txn) == "amqp:transaction:rollback"
 
 
+@pytest.mark.logs_errors
 async def test_commit_goes_on_when_a_node_fails_on_its_messages(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(amqp.Node):
         accepts_senders = True
@@ -636,6 +637,7 @@ class Fragile(amqp.Node):
             arrival.accept()
 
 
+@pytest.mark.logs_errors
 async def test_messages_of_a_commit_stay_until_the_node_that_fails_on_them_takes_them(
     autojump_clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -653,6 +655,7 @@ async def test_messages_of_a_commit_stay_until_the_node_that_fails_on_them_takes
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 async def test_messages_of_a_commit_outlast_their_connection_while_the_node_fails_on_them(
     autojump_clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -164,6 +164,7 @@ async def test_node_of_ones_own_has_its_messages_after_a_restart(disk: Disk) -> 
     assert [parcel.message.body for parcel in office.parcels] == ["b"]
 
 
+@pytest.mark.logs_errors
 async def test_node_of_ones_own_shares_the_commit_of_a_transaction_with_queues(disk: Disk) -> None:
     life, office = alive(disk)
     await life.container.send("office", "old")

@@ -172,6 +172,7 @@ async def test_queue_accepts_and_gives_a_durable_message_only_when_it_is_stored(
         (StoreError("broken"), "amqp:internal-error"),
     ],
 )
+@pytest.mark.logs_errors
 async def test_queue_rejects_a_durable_message_when_it_cannot_be_stored(
     failure: StoreError, condition: str
 ) -> None:
@@ -192,6 +193,7 @@ async def test_queue_rejects_a_durable_message_when_it_cannot_be_stored(
         assert stored(store) == ["c"]
 
 
+@pytest.mark.logs_errors
 async def test_link_that_fails_at_the_answer_for_what_is_stored_is_ended() -> None:
     class Failing(Arrived):
         def record_acceptance(self) -> None: ...
@@ -214,6 +216,7 @@ async def test_link_that_fails_at_the_answer_for_what_is_stored_is_ended() -> No
     assert stored(store) == ["a"]
 
 
+@pytest.mark.logs_errors
 async def test_queue_detaches_a_link_that_sends_settled_when_it_cannot_store() -> None:
     store = MemoryStore()
     store.failure = StoreFullError("full")
@@ -441,6 +444,7 @@ async def test_dead_letter_is_stored_and_its_message_gone_in_one_step() -> None:
             await store.remove_unsettled()
 
 
+@pytest.mark.logs_errors
 async def test_dead_letter_stays_where_it_was_when_it_cannot_be_stored(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -150,6 +150,7 @@ async def test_subscription_waits_anew_when_the_container_starts_again(autojump_
     assert store.rows(SUBSCRIPTIONS) == []
 
 
+@pytest.mark.logs_errors
 async def test_topic_accepts_a_durable_message_when_it_is_stored_for_all() -> None:
     store = HeldStore()
     container, _ = made(store)
@@ -198,6 +199,7 @@ async def test_transaction_reaches_every_subscription_when_it_is_committed() -> 
     assert await received(container, for_good(), 1) == ["a"]
 
 
+@pytest.mark.logs_errors
 async def test_container_leaves_a_subscription_alone_when_its_filter_cannot_be_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -68,6 +68,7 @@ async def test_transaction_is_one_commit_that_the_discharge_waits_for() -> None:
         assert await bodies(receiver, 1) == ["new 2"]
 
 
+@pytest.mark.logs_errors
 async def test_transaction_is_rolled_back_when_the_store_is_full() -> None:
     store = CountingStore()
     container = Container(store=store)
@@ -171,6 +172,7 @@ async def test_what_a_receiver_releases_in_a_transaction_is_available_when_it_is
     assert await contents(container) == ["a"]
 
 
+@pytest.mark.logs_errors
 async def test_transaction_shows_nothing_of_itself_when_the_store_fails_whatever_it_sends_first() -> None:
     store = CountingStore()
     container = Container(store=store)
@@ -188,6 +190,7 @@ async def test_transaction_shows_nothing_of_itself_when_the_store_fails_whatever
         assert await contents(container, "first") == await contents(container, "second") == []
 
 
+@pytest.mark.logs_errors
 async def test_transaction_is_rolled_back_when_a_node_that_stores_fails_on_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -303,6 +303,7 @@ class World:
 @pytest.mark.parametrize("kind", NODES)
 @settings(max_examples=120, deadline=None)
 @given(steps=STEPS)
+@pytest.mark.logs_errors
 def test_node_delivers_or_holds_every_message_whatever_its_links_take_and_whichever_call_of_them_fails(
     kind: str, steps: list[tuple[str, Any]]
 ) -> None:
@@ -338,6 +339,7 @@ def test_node_delivers_or_holds_every_message_whatever_its_links_take_and_whiche
 
 
 @pytest.mark.parametrize("method", ["send", "sendable"])
+@pytest.mark.logs_errors
 async def test_queue_gives_a_message_to_the_next_link_when_one_fails_and_no_sender_notices(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,6 +109,7 @@ async def test_function_accepts_a_request_whose_reply_can_go_nowhere(reply_to: s
 
 
 @pytest.mark.parametrize("body", ["fail", 5])
+@pytest.mark.logs_errors
 async def test_row_67_function_that_raises_rejects_the_request_and_tells_no_more(
     body: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -124,6 +125,7 @@ async def test_row_67_function_that_raises_rejects_the_request_and_tells_no_more
     ]
 
 
+@pytest.mark.logs_errors
 async def test_function_that_returns_what_amqp_has_no_type_for_rejects_the_request() -> None:
     container = Container()
 
@@ -228,6 +230,7 @@ async def test_function_sends_each_reply_when_it_is_there_where_order_is_not_ask
         assert await bodies(replies, 1) == ["first"]
 
 
+@pytest.mark.logs_errors
 async def test_function_counts_what_it_handled_what_failed_and_replies_that_came_too_late() -> None:
     container = upper_container()
     container.strict = True

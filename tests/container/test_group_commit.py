@@ -108,6 +108,7 @@ async def test_journal_tells_in_turn_when_some_wait_without_a_change(
     assert len(store.batches) == 1  # nothing to write, nothing written
 
 
+@pytest.mark.logs_errors
 async def test_journal_tells_of_a_failure_and_goes_on(store: Scripted, journal: Journal) -> None:
     told: list[Any] = []
     journal.note(THINGS, 1, (1, "a"))
@@ -120,6 +121,7 @@ async def test_journal_tells_of_a_failure_and_goes_on(store: Scripted, journal: 
     assert told == [full, None]
 
 
+@pytest.mark.logs_errors
 async def test_journal_drops_again_with_the_next_batch_when_one_failed(
     store: Scripted, journal: Journal
 ) -> None:
@@ -134,6 +136,7 @@ async def test_journal_drops_again_with_the_next_batch_when_one_failed(
     assert store.batches == [{1: None, 2: None}, {1: None, 3: (3, "c")}, {1: None, 4: (4, "d")}]
 
 
+@pytest.mark.logs_errors
 async def test_journal_writes_a_key_anew_when_its_drop_was_owed(store: Scripted, journal: Journal) -> None:
     journal.drop(THINGS, 1)
     await wait_all_tasks_blocked()
@@ -172,6 +175,7 @@ async def test_journal_says_when_it_is_crowded_and_when_not_any_more(
     await store.finish()
 
 
+@pytest.mark.logs_errors
 async def test_journal_survives_who_fails_when_told(
     store: Scripted, journal: Journal, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -184,6 +188,7 @@ async def test_journal_survives_who_fails_when_told(
     assert "what waited for the store failed" in caplog.text
 
 
+@pytest.mark.logs_errors
 async def test_journal_fails_what_waits_when_the_store_is_closed(store: Scripted, journal: Journal) -> None:
     told: list[Any] = []
     store.closed = True
@@ -206,6 +211,7 @@ async def test_journal_is_flushed_when_all_is_written(store: Scripted, journal: 
         assert not nursery.child_tasks
 
 
+@pytest.mark.logs_errors
 async def test_journal_asks_again_for_what_is_owed_before_it_says_that_all_is_safe(
     store: Scripted, journal: Journal
 ) -> None:
@@ -220,6 +226,7 @@ async def test_journal_asks_again_for_what_is_owed_before_it_says_that_all_is_sa
     assert told == [None]
 
 
+@pytest.mark.logs_errors
 async def test_journal_drops_by_themselves_when_the_store_is_full(store: Scripted, journal: Journal) -> None:
     told: list[Any] = []
     full = StoreFullError("full")
@@ -241,6 +248,7 @@ async def test_journal_drops_by_themselves_when_the_store_is_full(store: Scripte
     assert not journal.busy
 
 
+@pytest.mark.logs_errors
 async def test_journal_drops_some_at_a_time_while_the_store_is_full(
     store: Scripted, journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -255,6 +263,7 @@ async def test_journal_drops_some_at_a_time_while_the_store_is_full(
 
 
 @pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
+@pytest.mark.logs_errors
 async def test_journal_asks_no_more_when_there_is_no_room_to_drop_anything(
     store: Scripted, journal: Journal, failure: StoreError
 ) -> None:
@@ -268,6 +277,7 @@ async def test_journal_asks_no_more_when_there_is_no_room_to_drop_anything(
     assert store.batches[2:] == [{1: None, 2: (2, "b")}]
 
 
+@pytest.mark.logs_errors
 async def test_journal_keeps_a_key_that_was_written_anew_when_the_store_is_full(
     store: Scripted, journal: Journal
 ) -> None:

@@ -37,6 +37,7 @@ async def test_consumer_gets_deliveries_in_order_and_accepts_them() -> None:
     assert got == list(range(320))
 
 
+@pytest.mark.logs_errors
 async def test_consumer_may_settle_in_another_way() -> None:
     container = Container()
 
@@ -57,6 +58,7 @@ async def test_consumer_may_settle_in_another_way() -> None:
             assert rejected.value.condition == "app:no"
 
 
+@pytest.mark.logs_errors
 async def test_row_67_consumer_that_raises_rejects_that_delivery_and_nothing_else() -> None:
     container = Container()
 
@@ -191,6 +193,7 @@ async def test_producer_runs_for_each_link_and_closes_it_on_returning() -> None:
                 assert got == [0, 1, 2, bytes(200_000)]
 
 
+@pytest.mark.logs_errors
 async def test_row_67_producer_that_raises_detaches_its_link_and_no_other() -> None:
     container = Container()
 

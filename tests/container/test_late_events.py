@@ -64,6 +64,7 @@ async def test_worked_node_outlives_a_link_that_ends_with_a_message_of_an_unknow
     assert no_errors(caplog)
 
 
+@pytest.mark.logs_errors
 async def test_request_is_answered_when_its_reply_cannot_be_posted() -> None:
     container = Container()
 

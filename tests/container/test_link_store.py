@@ -201,6 +201,7 @@ async def test_container_keeps_nothing_of_what_it_refused(disk: Disk) -> None:
         assert not disk.rows(UNSETTLED)
 
 
+@pytest.mark.logs_errors
 async def test_container_tells_of_a_store_that_is_full_where_a_message_should_be_kept(disk: Disk) -> None:
     life = Life(disk)
     life.queue()
@@ -214,6 +215,7 @@ async def test_container_tells_of_a_store_that_is_full_where_a_message_should_be
         assert not disk.rows(UNSETTLED)
 
 
+@pytest.mark.logs_errors
 async def test_sender_gets_no_credit_before_its_terminus_is_stored(disk: Disk) -> None:
     life = Life(disk)
     life.queue()
@@ -610,6 +612,7 @@ async def test_lease_on_a_message_that_is_gone_is_forgotten(disk: Disk) -> None:
         assert not disk.rows(UNSETTLED)
 
 
+@pytest.mark.logs_errors
 async def test_message_goes_out_when_its_lease_is_stored_and_not_before(disk: Disk) -> None:
     life = Life(disk)
     queue = life.queue()
@@ -752,6 +755,7 @@ async def test_message_too_large_for_a_link_that_is_kept_stays_for_others_with_n
 
 
 @pytest.mark.parametrize("durable", [True, False])
+@pytest.mark.logs_errors
 async def test_messages_of_a_link_that_is_kept_go_to_another_when_it_cannot_send_them(
     durable: bool, disk: Disk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ async def test_change_of_what_the_program_adds_lasts_as_long_as_the_process() ->
         assert queue.policy.max_length == 5
 
 
+@pytest.mark.logs_errors
 async def test_node_that_cannot_be_stored_is_not_made() -> None:
     store = amqp.MemoryStore()
     container = begin(store)
@@ -123,6 +124,7 @@ async def test_whether_a_queue_is_durable_cannot_be_changed() -> None:
     assert await ask(without, "CREATE", "q", {"durable": True}) == 400
 
 
+@pytest.mark.logs_errors
 async def test_rules_of_another_version_are_left_where_they_are(caplog: pytest.LogCaptureFixture) -> None:
     store = amqp.MemoryStore()
     container = begin(store)

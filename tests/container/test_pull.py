@@ -184,6 +184,7 @@ def test_pull_keeps_a_group_with_whom_it_was_given_to() -> None:
 
 
 @pytest.mark.parametrize("rules", [{}, {"grouped": True}, {"single_active": True}])
+@pytest.mark.logs_errors
 def test_pull_puts_the_message_back_when_its_outlet_fails(
     rules: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,6 +199,7 @@ def test_pull_puts_the_message_back_when_its_outlet_fails(
     assert (good.given, good.redelivered) == (["a"], [False])
 
 
+@pytest.mark.logs_errors
 def test_pull_ends_the_outlet_whose_filter_fails(caplog: pytest.LogCaptureFixture) -> None:
     queue, out = filled("a"), Out()
     out.wants = lambda _message, _origin: 1 / 0
@@ -253,6 +255,7 @@ def test_lease_is_redelivered_from_the_second_time_on_whoever_had_it() -> None:
     assert (one.redelivered, other.redelivered) == ([False, True], [True])
 
 
+@pytest.mark.logs_errors
 def test_lease_is_not_redelivered_when_its_first_outlet_failed(caplog: pytest.LogCaptureFixture) -> None:
     queue, bad, good = filled("a"), Out("bad"), Out("good")
     bad.failing = True

@@ -87,6 +87,7 @@ def test_copy_of_the_first_message_has_the_time_that_is_left_to_it() -> None:
 # -- outlets that fail -----------------------------------------------------------------------------
 
 
+@pytest.mark.logs_errors
 def test_browser_that_fails_is_ended_and_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     queue, bad, good = filled(), Out("bad", copying=True), Out("good", credit=9, copying=True)
     bad.failing = True
@@ -96,6 +97,7 @@ def test_browser_that_fails_is_ended_and_nothing_else(caplog: pytest.LogCaptureF
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 def test_message_that_an_outlet_did_not_take_leaves_those_alone_who_do_not_want_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -111,6 +113,7 @@ def test_message_that_an_outlet_did_not_take_leaves_those_alone_who_do_not_want_
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 def test_outlet_that_fails_when_it_is_asked_is_ended(caplog: pytest.LogCaptureFixture) -> None:
     queue, bad = filled("a"), Out("bad")
     bad.ready = broken  # type: ignore[method-assign]
@@ -120,6 +123,7 @@ def test_outlet_that_fails_when_it_is_asked_is_ended(caplog: pytest.LogCaptureFi
 
 
 @pytest.mark.parametrize("call", ["ready", "give"])
+@pytest.mark.logs_errors
 def test_message_goes_to_the_next_that_waits_when_one_fails(
     call: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -138,6 +142,7 @@ def test_message_goes_to_the_next_that_waits_when_one_fails(
 @pytest.mark.parametrize(
     ("answer", "left", "given"), [("accepted", 0, 0), ("released", 1, 0), ("released", 1, 1)]
 )
+@pytest.mark.logs_errors
 def test_answer_counts_of_an_outlet_that_fails_after_it(
     answer: str, left: int, given: int, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -130,6 +130,7 @@ async def test_anonymous_terminus_gives_back_what_a_node_had_not_taken_when_it_g
     assert not container.nodes["q"].inlets
 
 
+@pytest.mark.logs_errors
 async def test_send_puts_a_message_in_a_node_and_waits_until_it_is_accepted() -> None:
     container = Container()
     got: list[Any] = []

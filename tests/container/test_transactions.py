@@ -318,6 +318,7 @@ def restarted(store: Store | None) -> dict[str, list[Any]]:
 
 
 @pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
+@pytest.mark.logs_errors
 async def test_transaction_does_nothing_when_the_store_fails(
     failure: StoreError, failing_store: amqp.MemoryStore
 ) -> None:
@@ -346,6 +347,7 @@ async def test_transaction_gives_nothing_away_before_its_commit_is_on_disk(
     assert room.queue("first").available == 1
 
 
+@pytest.mark.logs_errors
 async def test_transaction_tells_no_outcome_of_a_topic_before_its_commit_is_on_disk(
     failing_store: amqp.MemoryStore,
 ) -> None:
@@ -359,6 +361,7 @@ async def test_transaction_tells_no_outcome_of_a_topic_before_its_commit_is_on_d
         assert await outcome_of_failed_commit(room, topic, failing_store) != "accepted"
 
 
+@pytest.mark.logs_errors
 async def test_transaction_tells_no_outcome_of_an_exchange_before_its_commit_is_on_disk(
     failing_store: amqp.MemoryStore,
 ) -> None:
@@ -419,6 +422,7 @@ async def test_transaction_is_not_posted_to_a_node_that_refuses() -> None:
     assert await room.commit(txn) is None
 
 
+@pytest.mark.logs_errors
 async def test_transaction_is_rolled_back_when_a_node_fails_before_anything_was_done(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -440,12 +444,12 @@ async def test_transaction_is_rolled_back_when_a_node_fails_before_anything_was_
 # -- nodes that raise when they are given their messages -------------------------------------------
 
 
+@pytest.mark.logs_errors
 @pytest.mark.parametrize("taken", [0, 1, 2])
+@pytest.mark.parametrize("store", ["memory", "sqlite"], indirect=True)
 async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothing_is_written(
-    store: Store | None, taken: int, caplog: pytest.LogCaptureFixture
+    store: Store, taken: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    if store is None:
-        return
     room = Room(store)
     before, after = room.queue("before"), room.queue("after")
     failing = Storing(1, after=taken)
@@ -477,6 +481,7 @@ async def test_storing_node_that_fails_has_the_transaction_rolled_back_and_nothi
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("after", [0, 1, 2])
 @pytest.mark.parametrize("settled", [True, False])
+@pytest.mark.logs_errors
 async def test_node_that_fails_once_after_the_commit_gets_the_messages_again_that_it_did_not_answer(
     store: Store | None, after: int, answers: bool, settled: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -499,6 +504,7 @@ async def test_node_that_fails_once_after_the_commit_gets_the_messages_again_tha
     assert not room.timers.due
 
 
+@pytest.mark.logs_errors
 async def test_node_that_always_fails_keeps_its_messages_in_the_transaction_until_it_is_deleted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -520,6 +526,7 @@ async def test_node_that_always_fails_keeps_its_messages_in_the_transaction_unti
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_the_container(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -545,6 +552,7 @@ async def test_node_that_fails_longer_than_its_peer_lasts_has_its_tasks_run_by_t
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 async def test_node_that_fails_when_it_has_room_again_gets_its_messages_later(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -612,6 +620,7 @@ async def test_node_that_is_deleted_while_the_commit_is_written_leaves_its_messa
     caplog.clear()
 
 
+@pytest.mark.logs_errors
 async def test_answer_that_fails_does_not_keep_the_others_from_being_given(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

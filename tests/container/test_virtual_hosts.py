@@ -166,6 +166,7 @@ async def test_sni_is_told_beside_a_callback_that_chooses_certificates() -> None
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.logs_errors
 async def test_peer_is_turned_away_when_nobody_can_tell_whether_it_may_come_in(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -301,6 +301,7 @@ async def test_pump_that_is_held_back_reads_all_after_a_failure(autojump_clock: 
     assert isinstance(owner.pump.failure, RemoteProtocolError)
 
 
+@pytest.mark.logs_errors
 async def test_pump_ends_when_the_engine_fails_at_what_it_wants(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -363,7 +363,11 @@ class Failing(Lines):
 
 
 @pytest.mark.parametrize(
-    ("line", "level"), [(b"fail", logging.ERROR), (b"break", logging.INFO)], ids=["fault", "peer's fault"]
+    ("line", "level"),
+    [
+        pytest.param(b"fail", logging.ERROR, id="fault", marks=pytest.mark.logs_errors),
+        pytest.param(b"break", logging.INFO, id="peer's fault"),
+    ],
 )
 async def test_dialect_that_raises_ends_its_connection_and_no_other(
     line: bytes, level: int, caplog: pytest.LogCaptureFixture

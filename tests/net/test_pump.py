@@ -462,6 +462,7 @@ async def test_pump_ends_when_the_stream_fails_on_its_way_out(
         "transport_lost",
     ],
 )
+@pytest.mark.logs_errors
 async def test_pump_ends_and_tells_the_log_when_the_engine_has_a_bug(
     call: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -479,6 +480,7 @@ async def test_pump_ends_and_tells_the_log_when_the_engine_has_a_bug(
         await ours.send_all(b"x")
 
 
+@pytest.mark.logs_errors
 async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(caplog: pytest.LogCaptureFixture) -> None:
     ours, _theirs = memory_stream_pair()
     owner = Owner(ours)
@@ -494,6 +496,7 @@ async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(caplog: pytest.Log
 
 
 @pytest.mark.parametrize("event", ["told", "woken"])
+@pytest.mark.logs_errors
 async def test_pump_ends_when_its_owner_has_a_bug(event: str, caplog: pytest.LogCaptureFixture) -> None:
     ours, theirs = memory_stream_pair()
     owner = Owner(ours)

@@ -92,6 +92,7 @@ async def test_requests_go_at_once_and_get_each_its_own_reply() -> None:
         assert got == {word: word.upper() for word in words}
 
 
+@pytest.mark.logs_errors
 async def test_request_raises_when_it_is_rejected() -> None:
     async with asking() as (_, requester):
         with pytest.raises(DeliveryRejectedError) as rejected:

@@ -366,6 +366,7 @@ async def test_text_of_the_peer_is_bounded_and_has_no_control_characters(autojum
         assert len(str(caught.value)) < 1200
 
 
+@pytest.mark.logs_errors
 async def test_connection_that_a_bug_of_ours_ends_raises_what_it_was(
     autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -316,6 +316,7 @@ async def test_verify_is_asked_and_may_take_its_time() -> None:
         await dial(with_user(listener.url, "ann:s3cret"))
 
 
+@pytest.mark.logs_errors
 async def test_verify_that_raises_is_logged_and_refuses(
     caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
 ) -> None:
@@ -370,6 +371,7 @@ async def test_cancel_during_verification_leaves_nothing(who: str, autojump_cloc
     assert trio.current_time() - began < 5
 
 
+@pytest.mark.logs_errors
 async def test_client_mechanism_that_asks_and_fails_ends_the_dialling(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:

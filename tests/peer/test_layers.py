@@ -202,6 +202,7 @@ async def test_admit_sends_away_before_anything_is_read() -> None:
     assert seen == ["127.0.0.1"] * 3
 
 
+@pytest.mark.logs_errors
 async def test_admit_that_fails_lets_nobody_in_and_is_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -113,6 +113,7 @@ async def test_handler_that_returns_closes_its_connection() -> None:
             conn.check_alive()
 
 
+@pytest.mark.logs_errors
 async def test_handler_that_raises_closes_its_connection_with_an_internal_error_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -161,6 +162,7 @@ async def test_lost_connection_is_logged_for_debugging_only(caplog: pytest.LogCa
     }
 
 
+@pytest.mark.logs_errors
 async def test_lost_link_that_leaves_a_handler_is_the_handlers_fault(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -213,6 +215,7 @@ async def test_handler_may_close_the_connection_itself() -> None:
     assert caught.group_contains(amqp.ConnectionClosedError, match="x:y: enough")
 
 
+@pytest.mark.logs_errors
 async def test_bug_on_one_connection_does_not_end_the_service(caplog: pytest.LogCaptureFixture) -> None:
     async def handle(conn: Connection) -> None:
         if conn.remote.container_id == "bad":

@@ -203,6 +203,7 @@ async def test_secrets_of_a_mechanism_are_nowhere_to_be_read(
         ),
     ],
 )
+@pytest.mark.logs_errors
 async def test_secrets_are_nowhere_to_be_read_where_checking_them_fails(
     client: sasl.ClientMechanism, server: sasl.Server, seen: Seen, autojump_clock: MockClock
 ) -> None:

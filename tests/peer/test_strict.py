@@ -47,6 +47,7 @@ async def test_dialling_reads_messages_as_tolerantly_as_it_is_told(strict: Any, 
 
 
 @pytest.mark.parametrize("strict", [None, True, amqp.Strict()])
+@pytest.mark.logs_errors
 async def test_dialling_refuses_such_messages_otherwise(strict: Any) -> None:
     async with served(send_it, strict=strict) as conn, conn.open_receiver("q") as receiver:
         delivery = await receiver.receive()

@@ -149,9 +149,11 @@ class Broker:
 
     def delete(self, name: str) -> None:
         """A queue is deleted; its consumers are told."""
-        node = self.queues.pop(name, None)
         self.bindings = [each for each in self.bindings if each[1] != name]
-        for channel, tag in [] if node is None else node.consumers:
+        if (node := self.queues.pop(name, None)) is None:
+            return
+        consumers, node.consumers = node.consumers, []
+        for channel, tag in consumers:
             channel.consumers.pop(tag, None)
             channel.send(spec.BasicCancel(consumer_tag=tag, no_wait=True))
 

@@ -139,6 +139,7 @@ async def test_broker_that_is_added_late_has_its_messages_too() -> None:
     assert len(broker.queues["q"]) == 1
 
 
+@pytest.mark.logs_errors
 async def test_declaration_that_could_not_be_written_is_undone() -> None:
     store = MemoryStore()
     container, broker = start(store)
@@ -160,6 +161,7 @@ async def test_declaration_that_could_not_be_written_is_undone() -> None:
     assert start(store)[1].queues.keys() == {"before", "q"}
 
 
+@pytest.mark.logs_errors
 async def test_declaration_again_survives_the_failure_of_an_earlier_one() -> None:
     store = MemoryStore()
     _, broker = start(store)
@@ -183,6 +185,7 @@ async def test_declaration_again_survives_the_failure_of_an_earlier_one() -> Non
     assert names(again, "e", "k") == ["q"]
 
 
+@pytest.mark.logs_errors
 async def test_failure_does_not_undo_what_was_declared_anew_meanwhile() -> None:
     store = MemoryStore()
     _, broker = start(store)
@@ -200,6 +203,7 @@ async def test_failure_does_not_undo_what_was_declared_anew_meanwhile() -> None:
     store.failure = None
 
 
+@pytest.mark.logs_errors
 async def test_deletion_that_could_not_be_written_is_written_with_the_next_change() -> None:
     store = MemoryStore()
     _, broker = start(store)
@@ -214,6 +218,7 @@ async def test_deletion_that_could_not_be_written_is_written_with_the_next_chang
     assert start(store)[1].queues.keys() == {"other"}
 
 
+@pytest.mark.logs_errors
 async def test_definition_that_cannot_be_made_again_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     store = MemoryStore()
     _, broker = start(store)

@@ -107,6 +107,7 @@ async def test_publisher_is_answered_when_all_queues_have_the_message_stored() -
                 assert await bodies(receiver, 1) == ["x"]
 
 
+@pytest.mark.logs_errors
 async def test_publisher_is_rejected_when_the_store_is_full_and_no_queue_has_the_message() -> None:
     store = Stalled()
     container = fanned(store, "a", "b")
@@ -157,6 +158,7 @@ async def test_publisher_waits_while_the_store_has_too_much_to_write(monkeypatch
         assert queue.statistics()["arrived"] == 8
 
 
+@pytest.mark.logs_errors
 async def test_transaction_through_an_exchange_is_one_commit_and_rolls_back() -> None:
     store = MemoryStore()
     container = fanned(store, "a")
@@ -213,6 +215,7 @@ async def test_dead_letter_goes_through_an_exchange() -> None:
             assert await bodies(receiver, 1) == ["x"]
 
 
+@pytest.mark.logs_errors
 async def test_dead_letter_that_cannot_be_stored_stays_where_it_was(tmp_path: Path) -> None:
     store = MemoryStore()
     container = fanned(store, "dead")

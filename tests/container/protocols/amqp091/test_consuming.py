@@ -451,6 +451,7 @@ async def test_reply_larger_than_its_consumer_takes_is_refused_and_nothing_else_
         assert (reply["delivery_tag"], reply.body) == (1, b"2")
 
 
+@pytest.mark.logs_errors
 async def test_consumer_of_direct_replies_that_fails_ends_and_its_publisher_does_not(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
