@@ -1,14 +1,15 @@
 """``python -m tests.mutants``: change the code in a small way, and see whether a test fails; thousands of times.
 
 mutmut makes the mutants, and has each tried in a fork of a process that has collected the tests, by those tests alone
-that call the function. It works in a copy of the sources, ``.mutants``. A mutant that survives is either a test that is
-missing, or a change that changes nothing: then ``reasons.toml`` says so, by the line before and after, and by why.
+that call the function. It works in a copy of the sources for each group, below ``.mutants``. A mutant that survives is
+either a test that is missing, or a change that changes nothing: then ``reasons.toml`` says so, by the line before and
+after, and by why.
 Two kinds need no line there: the type that ``cast`` is told, which does nothing when it runs, and letters of a text for
 people, of which tests hold what says why and not each letter. Fails where a mutant survives for no reason, and where a
 reason is of no mutant any more.
 
 ``--results`` takes the place of what the file has of these groups, and leaves the others. ``--resume`` goes on with the
-mutants of the run before, which has to be of the same group: those that survived are tried again, by the tests as they are now.
+mutants of the run before: those that survived are tried again, by the tests as they are now.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-_COPY: Final = _ROOT / ".mutants"
+_COPIES: Final = _ROOT / ".mutants"
 _REASONS: Final = Path(__file__).with_name("reasons.toml")
 _COPIED: Final = ("trio_amqp10", "pyspark_amqp10", "typings", "tests")
 _IGNORED: Final = shutil.ignore_patterns("__pycache__", "corpus")
@@ -90,18 +91,19 @@ class Result:
 def run(name: str, plan: Plan, jobs: int, *, resume: bool = False) -> Result:
     """Try all mutants of a plan."""
     began = time.monotonic()
+    copy = _COPIES / name.replace("/", "-")
     if resume:
-        _forget_survivors()
+        _forget_survivors(copy)
     else:
-        shutil.rmtree(_COPY, ignore_errors=True)
-    _copy(plan)
+        shutil.rmtree(copy, ignore_errors=True)
+    _copy(plan, copy)
     environment = dict(os.environ, PYTHONPATH="", HYPOTHESIS_PROFILE="same")
-    subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=_COPY, env=environment, check=True)
+    subprocess.run([_MUTMUT, "run", "--max-children", str(jobs)], cwd=copy, env=environment, check=True)
     result = Result(name)
     reasons = _reasons()
     outdated = dict(reasons)
     modules: set[str] = set()
-    for mutant, module, code in _outcomes():
+    for mutant, module, code in _outcomes(copy):
         modules.add(module)
         result.mutants += 1
         if code in _KILLED:
@@ -110,7 +112,7 @@ def run(name: str, plan: Plan, jobs: int, *, resume: bool = False) -> Result:
         if code in _SLOW:
             result.slow += 1
             continue
-        change = _change(mutant, module)
+        change = _change(copy, mutant, module)
         outdated.pop(change, None)
         if change in reasons or _CAST.sub("", change.old) == _CAST.sub("", change.new):
             result.reasoned += 1
@@ -138,10 +140,10 @@ def _is_letters(change: _Change) -> bool:
     )
 
 
-def _copy(plan: Plan) -> None:
+def _copy(plan: Plan, copy: Path) -> None:
     for folder in _COPIED:
-        shutil.rmtree(_COPY / folder, ignore_errors=True)
-        shutil.copytree(_ROOT / folder, _COPY / folder, ignore=_IGNORED)
+        shutil.rmtree(copy / folder, ignore_errors=True)
+        shutil.copytree(_ROOT / folder, copy / folder, ignore=_IGNORED)
     project = (_ROOT / "pyproject.toml").read_text()
     settings = {
         "source_paths": ["trio_amqp10"],
@@ -154,28 +156,28 @@ def _copy(plan: Plan) -> None:
         "timeout_multiplier": 5.0,  # of the time that the tests take, and a second: most that take longer wait for ever
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
-    (_COPY / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
+    (copy / "pyproject.toml").write_text("\n".join([project, "[tool.mutmut]", *lines, ""]))
 
 
-def _forget_survivors() -> None:
-    for file in (_COPY / "mutants").rglob("*.meta"):
+def _forget_survivors(copy: Path) -> None:
+    for file in (copy / "mutants").rglob("*.meta"):
         kept = json.loads(file.read_text())
         codes = kept["exit_code_by_key"]
         kept["exit_code_by_key"] = {key: code if code in _KILLED else None for key, code in codes.items()}
         file.write_text(json.dumps(kept))
 
 
-def _outcomes() -> Iterator[tuple[str, str, int | None]]:
+def _outcomes(copy: Path) -> Iterator[tuple[str, str, int | None]]:
     """Each mutant by name, its module, and how its tests ended."""
-    for file in sorted((_COPY / "mutants").rglob("*.meta")):
-        module = str(file.relative_to(_COPY / "mutants").with_suffix(""))
+    for file in sorted((copy / "mutants").rglob("*.meta")):
+        module = str(file.relative_to(copy / "mutants").with_suffix(""))
         for mutant, code in json.loads(file.read_text())["exit_code_by_key"].items():
             yield mutant, module, code
 
 
-def _change(mutant: str, module: str) -> _Change:
+def _change(copy: Path, mutant: str, module: str) -> _Change:
     """By the text that mutmut wrote: its own command for that takes seconds for each."""
-    functions = _functions(module)
+    functions = _functions(copy / "mutants" / module)
     name = mutant.rpartition(".")[2]
     plain = re.sub(r"__mutmut_\d+$", "", name)
     before = [line.replace(f"{plain}__mutmut_orig", plain) for line in functions[f"{plain}__mutmut_orig"]]
@@ -187,8 +189,8 @@ def _change(mutant: str, module: str) -> _Change:
 
 
 @cache
-def _functions(module: str) -> dict[str, list[str]]:
-    text = (_COPY / "mutants" / module).read_text()
+def _functions(module: Path) -> dict[str, list[str]]:
+    text = module.read_text()
     lines = text.splitlines()
     return {
         node.name: lines[node.lineno - 1 : node.end_lineno]
@@ -215,8 +217,6 @@ def main() -> int:
     add_option(parser)
     parser.add_argument("modules", nargs="*", choices=[[], *PLANS], help="all, if none is named")
     arguments = parser.parse_args()
-    if arguments.resume and len(arguments.modules) != 1:
-        parser.error("--resume goes with one group of modules")
     results = [
         run(name, PLANS[name], arguments.jobs, resume=arguments.resume) for name in arguments.modules or PLANS
     ]
