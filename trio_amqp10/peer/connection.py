@@ -711,8 +711,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
     async def aclose(self, error: Error | None = None) -> None:
         """Close the connection with all its sessions and links (2.4.3).
 
-        Writes what is queued, then waits for the peer's close at most ``close_timeout`` seconds, and until the
-        stores of its links have kept what became of these.
+        Writes what is queued, then waits for the peer's close at most ``close_timeout`` seconds, and as long at most
+        for the stores of its links to have kept what became of these.
 
         Cancelled: what is queued and the close are still written, for at most a second; the
         answer is not awaited, the stores are.
@@ -728,7 +728,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                         await self.pump.flushed()
                     await self.pump.abort()
             finally:
-                with trio.CancelScope(shield=True):
+                with trio.move_on_after(self.close_timeout, shield=True):
                     for store in self.stores:
                         await store.flushed()
 
