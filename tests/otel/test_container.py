@@ -101,7 +101,7 @@ async def test_producer_sends_with_a_context(told: Told) -> None:
     async with container.connect() as conn, conn.open_receiver("ticks") as receiver:
         delivery = await receiver.receive()
         delivery.accept()
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             while not told.names:
                 await trio.lowlevel.checkpoint()
         context = {"traceparent": context_of(told.take("send ticks"))}

@@ -40,7 +40,7 @@ async def stranger(
     ):
         await sender.send("before")
         async with await trio.open_tcp_stream("127.0.0.1", listener.port) as stream:
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 yield ScriptedPeer(stream)
         await sender.send("after")
     assert node.got == ["before", "after"]
@@ -288,7 +288,7 @@ async def test_row_63_peer_that_does_not_read_is_given_up() -> None:
             frame("attach", name="n", handle=0, role=True, source=("source", {}), target=("target", {})),
             frame("flow", **windows, next_incoming_id=0, handle=0, delivery_count=0, link_credit=100_000),
         )
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             await lost.wait()
         await stream.aclose()
 

@@ -56,7 +56,7 @@ async def stranger(
         await peer.send(header("sasl"))
         await peer.expect_header("sasl")
         await peer.expect("sasl-mechanisms")
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             yield peer
             await peer.expect_eof()
     told = [each.message for each in caplog.records if each.levelno == logging.INFO]
