@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
 USERS = amqp.sasl.Server(users={"ann": "s3cret"})
-QUICK = amqp.Limits(header_timeout=0.1, handshake_timeout=0.2, write_stall=0.2)
+QUICK = amqp.Limits(header_timeout=1.0, handshake_timeout=2.0, write_stall=1.0)
+"""Soon for a test, and far from what somebody needs who is quick himself on a machine that is busy."""
 
 
 @asynccontextmanager
@@ -126,7 +127,7 @@ async def test_row_05_slow_drip_is_ended() -> None:
             for octet in header() * 100:
                 await peer.stream.send_all(bytes([octet]))
                 await trio.sleep(0.04)
-        assert trio.current_time() - began < 2
+        assert trio.current_time() - began < 10
 
 
 async def test_row_05_header_without_an_open_is_ended() -> None:
@@ -322,7 +323,7 @@ async def test_hundred_hostile_peers_leave_the_service_as_it_was() -> None:
 
         async def one(octets: bytes, rude: bool) -> None:
             stream = await trio.open_tcp_stream("127.0.0.1", port)
-            with trio.move_on_after(0.3 if rude else 4):
+            with trio.move_on_after(0.3 if rude else 20):
                 try:
                     await stream.send_all(octets)
                     while await stream.receive_some():

@@ -302,7 +302,7 @@ async def test_no_limit_is_no_limit() -> None:
 
 
 async def test_row_17_strangers_above_the_limit_wait_and_those_inside_are_not_disturbed() -> None:
-    limits = amqp.Limits(header_timeout=0.3, handshake_timeout=0.3)
+    limits = amqp.Limits(header_timeout=2.0, handshake_timeout=2.0)
     async with (
         listening(max_handshakes=3, limits=limits) as [listener],
         amqp.open_connection(listener.url) as conn,

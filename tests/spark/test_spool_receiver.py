@@ -303,6 +303,8 @@ def test_intake_is_pressed_while_very_many_messages_come(
     monkeypatch.setattr("trio_amqp10.spark.spool_receiver._FAST", 1000)
     intake, spool = desk.start(spool_flushInterval="0.5s")
     assert not intake.pressed
+    until(lambda: intake._connected)
+    intake._wrote_at -= 60  # as if a minute had gone by
     peer.put("q", numbered(20))
     until(lambda: spool.end == 20)
     assert not intake.pressed  # however fast those came, the spool had waited for long
