@@ -148,6 +148,7 @@ def test_connection_that_is_lost_is_made_anew(peer: Peer, desk: Desk) -> None:
         intake.check()
 
 
+@pytest.mark.logs_errors
 def test_queue_that_there_is_not_is_an_error_at_once(peer: Peer, desk: Desk) -> None:
     peer.address("q")
     intake, _ = desk.start(url=url(peer), address="there-is-none")
@@ -156,6 +157,7 @@ def test_queue_that_there_is_not_is_an_error_at_once(peer: Peer, desk: Desk) -> 
         intake.check()
 
 
+@pytest.mark.logs_errors
 def test_exchange_is_no_source(peer: Peer, desk: Desk) -> None:
     peer.address("q")
     intake, _ = desk.start(url=url(peer), address="/exchanges/amq.direct/key")

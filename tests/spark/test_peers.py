@@ -39,6 +39,7 @@ def test_browsing_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer) ->
     assert rabbitmq.held("q") == 2
 
 
+@pytest.mark.logs_errors
 def test_selecting_from_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer, tmp_path: Path) -> None:
     rabbitmq.put("q", [b"1", b"2"])
     desk = Desk(rabbitmq, tmp_path)
@@ -56,6 +57,7 @@ def test_transaction_at_rabbitmq_is_refused_and_sends_nothing(rabbitmq: BrokerPe
     assert rabbitmq.held("out") == 0
 
 
+@pytest.mark.logs_errors
 def test_rabbitmq_that_keeps_no_links_is_refused_and_keeps_its_messages(
     rabbitmq: BrokerPeer, tmp_path: Path
 ) -> None:

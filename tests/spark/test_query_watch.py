@@ -108,6 +108,7 @@ def test_source_of_another_kind_has_nothing_to_say(source: dict[str, Any]) -> No
     assert figures_of(progress(source), []).waiting is None
 
 
+@pytest.mark.logs_errors
 def test_queries_of_a_session_are_followed(
     spark: Any, peer: Peer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

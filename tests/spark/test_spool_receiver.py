@@ -119,6 +119,7 @@ def test_connection_that_is_lost_while_the_spool_is_full_is_made_anew(peer: Peer
     intake.check()
 
 
+@pytest.mark.logs_errors
 def test_peer_that_stays_away_is_an_error(peer: Peer, desk: Desk) -> None:
     intake, _ = desk.start(reconnect_timeout="300ms")
     until(lambda: peer.receivers("q") == 1)
@@ -128,6 +129,7 @@ def test_peer_that_stays_away_is_an_error(peer: Peer, desk: Desk) -> None:
         intake.check()
 
 
+@pytest.mark.logs_errors
 def test_peer_that_refuses_is_an_error_with_its_condition(peer: Peer, desk: Desk) -> None:
     intake, _ = desk.start(address=peer.missing())
     intake.wait_until(lambda: False)
@@ -189,6 +191,7 @@ def test_receiving_rests_while_the_disk_is_full_and_goes_on(
     assert "receiving goes on" in caplog.text
 
 
+@pytest.mark.logs_errors
 def test_emptying_with_a_full_disk_and_nothing_to_consume_is_an_error_and_settles_nothing(
     peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +251,7 @@ def test_messages_without_an_id_are_all_taken(peer: Peer, desk: Desk) -> None:
     until(lambda: spool.end == 5)
 
 
+@pytest.mark.logs_errors
 def test_disk_that_fails_is_an_error_and_settles_nothing(
     peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -264,6 +268,7 @@ def test_disk_that_fails_is_an_error_and_settles_nothing(
     assert [message.body for message in peer.take("q")] == [b"x"]
 
 
+@pytest.mark.logs_errors
 def test_password_is_taken_from_the_environment(
     peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:

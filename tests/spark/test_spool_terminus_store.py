@@ -59,6 +59,7 @@ async def _die_silently(receiver: amqp.Receiver) -> None:
 
 @pytest.mark.parametrize("links", ["1", "3"])
 @pytest.mark.parametrize("place", ["synced", "settled"])
+@pytest.mark.logs_errors
 def test_what_was_on_disk_does_not_come_again_from_a_peer_that_keeps_the_link(
     server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str, links: str
 ) -> None:
@@ -77,6 +78,7 @@ def test_what_was_on_disk_does_not_come_again_from_a_peer_that_keeps_the_link(
     assert sorted(taken) == numbers(3000)
 
 
+@pytest.mark.logs_errors
 def test_tags_of_a_link_that_the_peer_has_begun_anew_mean_nothing(
     server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,6 +138,7 @@ def test_connection_that_is_lost_brings_nothing_twice(server: Server, desk: Desk
     assert sorted(consumed(spool)) == numbers(5000)
 
 
+@pytest.mark.logs_errors
 def test_emptying_takes_all_of_it_once(server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     server.put("q", numbers(1000))
     given: dict[str, Any] = {"dedup": "link", "credit": "200", "spool_flushRows": "100"}
@@ -187,6 +190,7 @@ def test_disk_that_is_full_lets_nothing_come_until_it_has_room(
     intake.check()
 
 
+@pytest.mark.logs_errors
 def test_disk_that_fails_is_an_error_before_anything_comes(
     server: Server, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
