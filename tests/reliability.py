@@ -182,21 +182,22 @@ def _flooders(figures: dict[str, Any]) -> str:
 
 
 def _repeat(figures: dict[str, Any]) -> str:
-    alike: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    alike: dict[tuple[str, int, bool], list[dict[str, Any]]] = {}
     for run in figures["runs"]:
-        alike.setdefault((run["commit"], run["loops"]), []).append(run)
+        alike.setdefault((run["commit"], run["loops"], run["pauses"]), []).append(run)
     rows = [
         [
             commit,
             str(loops),
+            "yes" if pauses else "no",
             str(min(run["load"] for run in runs)),
             str(len(runs)),
             str(sum(not run["good"] for run in runs)),
         ]
-        for (commit, loops), runs in alike.items()
+        for (commit, loops, pauses), runs in alike.items()
     ]
-    head = ("commit", "busy loops beside", "least load", "runs of all tests", "runs that failed")
-    return table(head, rows, (20, 20, 20, 20, 20))
+    head = ("commit", "busy loops beside", "pauses", "least load", "runs of all tests", "runs that failed")
+    return table(head, rows, (15, 20, 15, 15, 20, 15))
 
 
 _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]]] = {
@@ -288,7 +289,8 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         (
             "All tests on a busy machine: one that fails in some runs is wrong. Where there are no busy loops beside, other"
             " work kept the cores as busy: mutants that were tried, queries of Spark that were killed, all tests a second time."
-            " The load is an average over five minutes."
+            " The load is an average over five minutes. With pauses, all processes of the tests stand still again and again,"
+            " for 0.3 to 0.7 s after 0.2 to 0.6 s."
         ),
         "python -m tests.repeat --runs 20 --results docs/results/repeat.json",
         _repeat,

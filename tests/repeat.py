@@ -3,6 +3,9 @@
 Two processes that do nothing but count keep the cores busy meanwhile. A test that fails in some runs depends on who runs
 first, or on how fast: it is wrong, whatever it tests. Each run is ``make test`` by default; what follows ``--`` runs instead.
 
+With ``--pauses`` all processes of a run stand still again and again, for half a second or so, as on a machine that is
+busier than any loop makes it: what counts on the next tenth of a second does not get it.
+
 With ``--results`` each run is kept as soon as it is over, beside those of other commits that the file has. Where other
 work keeps the machine busy, ``--loops 0`` does without those two: the load of the last five minutes is kept with each run.
 """
@@ -12,12 +15,15 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import random
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,20 +59,45 @@ def _busy(loops: int) -> Generator[None]:
             process.join()
 
 
-def _run(command: list[str]) -> tuple[bool, str]:
+@contextmanager
+def _pausing(group: int) -> Generator[None]:
+    """Stop the processes of a group, and have them go on, again and again."""
+    over, chance = threading.Event(), random.Random(0)
+
+    def pause() -> None:
+        while not over.wait(chance.uniform(0.2, 0.6)):
+            with suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGSTOP)
+                over.wait(chance.uniform(0.3, 0.7))
+                os.killpg(group, signal.SIGCONT)
+
+    thread = threading.Thread(target=pause)
+    thread.start()
     try:
-        done = subprocess.run(
-            command,
-            check=False,
-            cwd=_ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=_LONGEST,
-        )
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def _run(command: list[str], *, pauses: bool) -> tuple[bool, str]:
+    process = subprocess.Popen(
+        command,
+        cwd=_ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        with _pausing(process.pid) if pauses else nullcontext():
+            said, _ = process.communicate(timeout=_LONGEST)
     except subprocess.TimeoutExpired as hung:
         return False, f"{hung.stdout or ''}\nERROR hung"
-    return done.returncode == 0, done.stdout
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode == 0, said
 
 
 def main() -> int:
@@ -75,6 +106,7 @@ def main() -> int:
     )
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--loops", type=int, default=2, help="processes that keep the cores busy")
+    parser.add_argument("--pauses", action="store_true", help="have the tests stand still again and again")
     add_option(parser)
     parser.add_argument("command", nargs="*", help="what to run; make test if nothing is named")
     arguments = parser.parse_args()
@@ -84,11 +116,12 @@ def main() -> int:
     with _busy(arguments.loops):
         for number in range(1, arguments.runs + 1):
             began = time.monotonic()
-            good, said = _run(arguments.command or ["make", "test"])
+            good, said = _run(arguments.command or ["make", "test"], pauses=arguments.pauses)
             names = set(_FAILED.findall(said))
             failed.update(names)
             bad += not good
-            busy = {"loops": arguments.loops, "load": round(os.getloadavg()[1], 1)}
+            load = round(os.getloadavg()[1], 1)
+            busy = {"loops": arguments.loops, "pauses": arguments.pauses, "load": load}
             kept.append({"commit": commit(), **busy, "good": good, "failed": sorted(names)})
             write(arguments.results, "repeat", {"runs": kept})
             print(
