@@ -88,7 +88,7 @@ LEFT = {
     },
     "repeat": {
         "runs": [
-            {"commit": "abcdef0", "loops": 2, "load": 3.5, "good": good, "failed": []}
+            {"commit": "abcdef0", "loops": 2, "pauses": True, "load": 3.5, "good": good, "failed": []}
             for good in (True, False, True)
         ]
     },
