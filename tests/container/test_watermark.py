@@ -75,6 +75,31 @@ async def test_container_takes_no_more_above_its_limit_and_again_when_consumers_
     assert container.watermark.octets == weight(container)
 
 
+async def test_limit_is_held_to_the_octet_and_a_queue_that_goes_leaves_none_behind() -> None:
+    other = Container()
+    await other.send("q", BODY)
+    each = other.watermark.octets
+    container = Container(memory_limit=10 * each)
+
+    def high() -> int:
+        return container.statistics()["throttled"]
+
+    for _ in range(10):
+        await container.send("q", BODY)
+    assert not high()
+    await container.send("q", BODY)
+    assert high()
+    async with container.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        for held in (10, 9, 8):
+            receiver.grant(1)
+            await bodies(receiver, 1)
+            await wait_all_tasks_blocked()
+            assert container.watermark.octets == held * each
+            assert high() == (held >= 9)
+    container.remove_node("q")
+    assert container.watermark.octets == 0
+
+
 async def test_credit_is_withheld_above_the_limit(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.ERROR)
     container = Container(memory_limit=64 * KIB)
