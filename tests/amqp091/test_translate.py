@@ -149,9 +149,7 @@ def built(properties: BasicProperties, body: bytes, exchange: str, key: str) -> 
 def test_sections_are_those_of_a_message_that_is_built_field_by_field(
     properties: BasicProperties, headers: dict[str, Any], body: bytes, exchange: str, key: str
 ) -> None:
-    assume(
-        properties.priority != 4
-    )  # the default, which a message leaves out, and which is not that of 0-9-1
+    assume(properties.priority != 4)  # a message leaves its default out, which 0-9-1 does not have
     for tried in (properties.headers, headers, {"a" * 200: "x" * 200, "n": 1}, {}, None):
         properties.headers = tried
         assert to_sections(properties, body, exchange=exchange, routing_key=key) == built(

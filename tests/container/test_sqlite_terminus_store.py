@@ -42,6 +42,13 @@ async def program(
     await wait_all_tasks_blocked()
 
 
+def check_forgotten(path: Path) -> None:
+    """The file knows no link, and nothing that one sent or received."""
+    with amqp.SqliteTerminusStore(path) as store:
+        assert not store._rows  # pyright: ignore[reportPrivateUsage]
+        assert not store._known  # pyright: ignore[reportPrivateUsage]
+
+
 async def test_message_that_was_transmitted_is_sent_by_the_next_program(path: Path) -> None:
     container = amqp.Container()
     container.add_queue("q", max_length=1)
@@ -64,9 +71,7 @@ async def test_message_that_was_transmitted_is_sent_by_the_next_program(path: Pa
         assert not again.resumed
     async with program(container, path) as (conn, store), conn.open_sender("q", **options(store)) as last:
         assert not last.resumed
-    with amqp.SqliteTerminusStore(path) as store:
-        assert not store._rows  # pyright: ignore[reportPrivateUsage]
-        assert not store._known  # pyright: ignore[reportPrivateUsage]
+    check_forgotten(path)
 
 
 async def test_outcome_that_a_program_gave_holds_when_it_dies_before_the_sender_settles(path: Path) -> None:
@@ -136,26 +141,26 @@ async def test_store_that_fails_leaves_the_other_end_to_wonder(
     assert len(queue) == 1
 
 
-class Held:
-    """Keeps a store from writing while ``gate`` is closed."""
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Stores write while it is open."""
+    opened = threading.Event()
+    opened.set()
+    commit = SqliteStore._commit  # pyright: ignore[reportPrivateUsage]
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.gate = threading.Event()
-        self.gate.set()
-        commit = SqliteStore._commit  # pyright: ignore[reportPrivateUsage]
+    def held(store: SqliteStore, batch: Any) -> Any:
+        assert opened.wait(60)
+        return commit(store, batch)
 
-        def held(store: SqliteStore, batch: Any) -> Any:
-            assert self.gate.wait(60)
-            return commit(store, batch)
-
-        monkeypatch.setattr(SqliteStore, "_commit", held)
+    monkeypatch.setattr(SqliteStore, "_commit", held)
+    return opened
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
 async def test_connection_ends_when_its_slow_store_has_forgotten_all_its_links(
-    path: Path, monkeypatch: pytest.MonkeyPatch, cancelled: bool
+    path: Path, gate: threading.Event, cancelled: bool
 ) -> None:
-    disk, over, scope = Held(monkeypatch), trio.Event(), trio.CancelScope()
+    over, scope = trio.Event(), trio.CancelScope()
     container = amqp.Container()
     container.add_queue("q")
 
@@ -168,19 +173,17 @@ async def test_connection_ends_when_its_slow_store_has_forgotten_all_its_links(
             ):
                 await sender.send("one")
                 (await receiver.receive()).accept()
-                disk.gate.clear()
+                gate.clear()
         over.set()
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(use)
-        while disk.gate.is_set():
+        while gate.is_set():
             await wait_all_tasks_blocked()
         await wait_all_tasks_blocked()
         if cancelled:
             scope.cancel()
             await wait_all_tasks_blocked()
         assert not over.is_set()
-        disk.gate.set()
-    with amqp.SqliteTerminusStore(path) as store:
-        assert not store._rows  # pyright: ignore[reportPrivateUsage]
-        assert not store._known  # pyright: ignore[reportPrivateUsage]
+        gate.set()
+    check_forgotten(path)
