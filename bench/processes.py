@@ -216,7 +216,7 @@ def _seconds(pid: int) -> float:
         for task in Path(f"/proc/{pid}/task").iterdir():
             total += int((task / "schedstat").read_text().split()[0])
         return total / 1e9
-    except FileNotFoundError:
+    except OSError:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -228,7 +228,7 @@ def _session(leader: int) -> list[int]:
         if entry.name.isdigit():
             try:
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except (FileNotFoundError, ProcessLookupError):
+            except OSError:
                 continue
             if int(fields[3]) == leader and fields[0] != "Z":
                 found.append(int(entry.name))

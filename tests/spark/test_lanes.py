@@ -80,7 +80,7 @@ def pids(backlog: Backlog) -> list[int]:
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except OSError:  # its file is gone, or it went between open and read
         return False
 
 
