@@ -198,6 +198,34 @@ async def test_journal_fails_what_waits_when_the_store_is_closed(store: Scripted
     assert [str(failure) for failure in told] == ["closed"]
 
 
+@pytest.mark.parametrize("written", [False, True])
+async def test_journal_waits_for_what_was_noted_so_far_and_not_for_more(
+    store: Scripted, journal: Journal, written: bool
+) -> None:
+    await journal.until_safe()
+    journal.note(THINGS, 1, ())
+    if written:  # the store has begun with it
+        await wait_all_tasks_blocked()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(journal.until_safe)
+        await wait_all_tasks_blocked()
+        assert nursery.child_tasks
+        if not written:
+            journal.note(THINGS, 2, ())
+        await store.finish()
+        assert not nursery.child_tasks
+    assert journal.busy is not written
+
+
+@pytest.mark.logs_errors
+async def test_journal_waits_no_more_when_the_store_failed(store: Scripted, journal: Journal) -> None:
+    journal.note(THINGS, 1, ())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(journal.until_safe)
+        await store.finish(StoreError("broken"))
+        assert not nursery.child_tasks
+
+
 async def test_journal_is_flushed_when_all_is_written(store: Scripted, journal: Journal) -> None:
     await journal.flushed()
     journal.note(THINGS, 1, ())

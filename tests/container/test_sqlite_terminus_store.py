@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from trio_amqp10.peer.connection import Connection
 
+OTHERS = amqp.StoreTable("others", ("id",))
+
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
@@ -94,6 +96,31 @@ async def test_outcome_that_a_program_gave_holds_when_it_dies_before_the_sender_
         delivery.accept()
         await delivery.wait_settled()
     assert len(queue) == 0
+
+
+async def test_message_is_transmitted_while_other_links_have_the_file_written_all_the_time(
+    path: Path,
+) -> None:
+    container = amqp.Container()
+    queue = container.add_queue("q")
+    async with program(container, path) as (conn, store):
+        journal = store._journal  # pyright: ignore[reportPrivateUsage]
+        written = 0
+
+        def write(_failure: object = None) -> None:
+            nonlocal written
+            if written < 500:
+                written += 1
+                journal.note(OTHERS, written, (written,))
+                journal.after(write)
+
+        list(journal.rows(OTHERS))
+        sender = await conn.open_sender("q", **options(store)).__aenter__()
+        write()
+        await sender.transmit("one")
+        assert written < 250
+        await journal.flushed()
+    assert len(queue) == 1
 
 
 @pytest.mark.parametrize("died", range(12))

@@ -117,8 +117,8 @@ class SqliteTerminusStore(TerminusStore):
         await trio.lowlevel.checkpoint()
 
     async def flushed(self) -> None:
-        """Wait until all is in the file. Cancelled: it is written all the same."""
-        await self._journal.flushed()
+        """As ``TerminusStore.flushed``. What cannot be written is logged. Cancelled: it is written all the same."""
+        await self._journal.until_safe()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -116,7 +116,8 @@ class Sender(Link["SenderLink"]):
     ) -> OutgoingDelivery:
         """Wait for credit and room, send, and return without waiting for the outcome.
 
-        With a store that is a file it returns when the message is in the file.
+        With a store that is a file it returns when the message is in the file. Where the file cannot be written, the log
+        says so, and the message is on its way all the same.
 
         Raises: as ``send``, but for the outcomes.
 

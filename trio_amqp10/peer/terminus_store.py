@@ -62,7 +62,9 @@ class TerminusStore(ABC):
         """
 
     async def flushed(self) -> None:
-        """Wait until all that was done to termini is kept: at once, where a store does not write it anywhere.
+        """Wait until all that was done to termini so far is kept: at once, where a store does not write it anywhere.
+
+        What is done meanwhile, for other links, is not waited for.
 
         Cancelled: it is kept all the same.
         """
@@ -166,7 +168,7 @@ class ResumableLinkState:
         return self.terminus is not None and self.terminus.unsettled_store is not None
 
     async def flushed(self) -> None:
-        """Wait until all is kept; not to be cancelled."""
+        """Wait until all that was done so far is kept; not to be cancelled."""
         with trio.CancelScope(shield=True):
             await self._store.flushed()
 

@@ -169,6 +169,15 @@ class Journal:
         """Call back, once, when it is not crowded any more."""
         self._waiting.append(call)
 
+    async def until_safe(self) -> None:
+        """Wait until all that was noted so far is safe, or the last of it failed, whatever is noted meanwhile.
+
+        Cancelled: it is written all the same.
+        """
+        told = trio.Event()
+        self.after(lambda _failure: told.set())
+        await told.wait()
+
     async def flushed(self) -> None:
         """Wait until nothing is on its way. Cancelled: it is written all the same."""
         await trio.lowlevel.checkpoint()
