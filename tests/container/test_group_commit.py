@@ -198,23 +198,34 @@ async def test_journal_fails_what_waits_when_the_store_is_closed(store: Scripted
     assert [str(failure) for failure in told] == ["closed"]
 
 
-@pytest.mark.parametrize("written", [False, True])
 async def test_journal_waits_for_what_was_noted_so_far_and_not_for_more(
-    store: Scripted, journal: Journal, written: bool
+    store: Scripted, journal: Journal
 ) -> None:
+    async def note() -> None:
+        journal.note(THINGS, 1, ())
+        await journal.until_safe()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(note)
+        await wait_all_tasks_blocked()
+        assert nursery.child_tasks
+        journal.note(THINGS, 2, ())
+        await store.finish()
+        assert not nursery.child_tasks
+    assert journal.busy
+
+
+async def test_journal_waits_for_what_is_being_written(store: Scripted, journal: Journal) -> None:
     await journal.until_safe()
     journal.note(THINGS, 1, ())
-    if written:  # the store has begun with it
-        await wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(journal.until_safe)
         await wait_all_tasks_blocked()
         assert nursery.child_tasks
-        if not written:
-            journal.note(THINGS, 2, ())
         await store.finish()
         assert not nursery.child_tasks
-    assert journal.busy is not written
+    assert not journal.busy
 
 
 @pytest.mark.logs_errors
