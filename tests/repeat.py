@@ -25,7 +25,7 @@ import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.results import add_option, commit, earlier, write
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _ROOT: Final = Path(__file__).resolve().parents[1]
 _FAILED: Final = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+_FAILURE: Final = re.compile(r"^=+ (?:FAILURES|ERRORS) =+$", re.MULTILINE)
+_MOST: Final = 20_000
+"""Characters that are shown of a run that failed."""
 _LONGEST: Final = 1800.0
 """Seconds after which a run hangs."""
 
@@ -93,11 +96,18 @@ def _run(command: list[str], *, pauses: bool) -> tuple[bool, str]:
         with _pausing(process.pid) if pauses else nullcontext():
             said, _ = process.communicate(timeout=_LONGEST)
     except subprocess.TimeoutExpired as hung:
-        return False, f"{hung.stdout or ''}\nERROR hung"
+        so_far: Any = hung.stdout or b""  # octets, whatever was asked for
+        return False, f"{so_far.decode(errors='replace')}\nERROR hung"
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
     return process.returncode == 0, said
+
+
+def _why(said: str) -> str:
+    """The part of what a run said that tells why it failed: from the first failure on, or its end."""
+    begin = _FAILURE.search(said)
+    return said[-_MOST:] if begin is None else said[begin.start() :][:_MOST]
 
 
 def main() -> int:
@@ -129,7 +139,7 @@ def main() -> int:
                 flush=True,
             )
             if not good:
-                print("\n".join(f"    {name}" for name in sorted(names)) or said[-2000:], flush=True)
+                print(_why(said), flush=True)
     for name, count in failed.most_common():
         print(f"{count:>4} of {arguments.runs}  {name}")
     return 1 if bad else 0
