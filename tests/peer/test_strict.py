@@ -10,6 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 from tests.naive.performatives import frame, header
+from trio_amqp10.message import encode_message
 from trio_amqp10.testing import open_container
 
 from .helpers import idle, served
@@ -97,12 +98,12 @@ async def test_error_that_the_peer_is_told_names_the_rule() -> None:
             async with link.accept() as sender:
                 await sender.transmit("one")
                 sender._link.credit += 1
-                await sender.transmit("two")
+                # In one write with "one": a receive() that waits for it would grant it.
+                sender._link.send(encode_message("two"), False)
                 await idle(conn)
 
     async with served(overdo) as conn:
         with pytest.raises(amqp.LinkDetachedError, match=r"\(2.6.7\) \[link-credit\]"):
             async with conn.open_receiver("q", credit=0) as receiver:
                 receiver.grant(1)
-                await receiver.receive()
                 await receiver.receive()
