@@ -259,16 +259,19 @@ async def test_producer_may_raise_what_a_lost_link_raises_without_a_fuss(
 
 async def test_producer_may_close_its_link_itself_and_answers_a_drain() -> None:
     container = Container()
+    drained = trio.Event()
 
     @container.producer("ticks")
     async def ticks(link: amqp.Sender) -> None:
         await link.transmit("one")
-        await trio.testing.wait_all_tasks_blocked()
+        await drained.wait()
         await link.aclose()
 
     async with container.connect() as conn, conn.open_receiver("ticks", credit=0) as receiver:
         receiver.grant(5)
+        await trio.testing.wait_all_tasks_blocked()
         assert [each.message.body for each in await receiver.drain()] == ["one"]
+        drained.set()
         with pytest.raises(LinkDetachedError):
             await receiver.receive()
 

@@ -76,10 +76,9 @@ async def test_publisher_finds_which_of_several_came_back(connected: Any) -> Non
 
 async def test_publisher_takes_a_return_of_changed_headers_for_the_equal_body(connected: Any) -> None:
     async with connected() as (broker, connection), connection.open_publisher() as out:
-        broker.hold = True
+        broker.peers[0].mute = True
         first = await out.transmit("", "nowhere", b"1", mandatory=True, headers={"BCC": ["x"]})
         second = await out.transmit("", "nowhere", b"2", mandatory=True, headers={"BCC": ["x"]})
-        broker.peers[0].mute = True
         await wait_all_tasks_blocked()
         [server] = broker.peers[0].channels
         changed = amqp091.BasicProperties(headers={})
