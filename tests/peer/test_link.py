@@ -154,6 +154,29 @@ async def test_link_is_given_up_when_the_peers_unsettled_map_is_incomplete_again
 
 
 @both
+async def test_link_that_ends_with_the_answer_was_open(kind: str, autojump_clock: MockClock) -> None:
+    async with dialled() as (conn, peer), trio.open_nursery() as nursery:
+        nursery.start_soon(answer_attach, peer, detached(0))
+        async with opening(conn, kind) as link:
+            if kind == "receiver":
+                assert [delivery async for delivery in link] == []
+            else:
+                with pytest.raises(amqp.LinkDetachedError, match="was detached, without an error") as ended:
+                    await link.send("x")
+                assert not isinstance(ended.value, amqp.LinkRefusedError)
+
+
+@both
+async def test_link_that_ends_with_the_answer_by_an_error_was_refused(
+    kind: str, autojump_clock: MockClock
+) -> None:
+    async with dialled() as (conn, peer), trio.open_nursery() as nursery:
+        nursery.start_soon(answer_attach, peer, detached(0, "x:y"))
+        with pytest.raises(amqp.LinkRefusedError, match="x:y"):
+            await opening(conn, kind).__aenter__()
+
+
+@both
 @pytest.mark.parametrize(
     ("fields", "wrong"),
     [

@@ -238,7 +238,10 @@ async def test_link_is_over_in_any_state_when_the_peer_ends_it_for_good(
                 await link.refuse(error)
         await wait_all_tasks_blocked()
         [failure] = there.results
-        if state == "opening":
+        if state == "opening" and error is None:
+            assert failure == "opened"
+            assert there.sender.closed
+        elif state == "opening":
             assert isinstance(failure, amqp.LinkRefusedError)
         else:
             assert type(failure) is amqp.LinkDetachedError or error is not None

@@ -211,6 +211,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.wake()
         else:
             self._detached = event
+            if self._lifecycle is LinkPhase.OPENING and self._was_attached():
+                self.opened()
             self.turn(PhaseChange.DETACH)
             self.uncover()
             self.wake_all()
@@ -289,7 +291,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """The link goes on where it was left."""
 
     async def attached(self) -> None:
-        """Wait until the peer has attached too.
+        """Wait until the peer has attached too; it may have detached since.
 
         Raises:
             LinkRefusedError: it would not.
@@ -297,10 +299,22 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         Cancelled: nothing has happened.
         """
-        while not (self._link.state is LinkState.ATTACHED and self._has_terminus()):
+        while not self._was_attached():
             self.check_alive()
             await self.wait()
         self.opened()
+
+    def _was_attached(self) -> bool:
+        """Whether the peer has attached, be it that it has detached again, as one that has nothing to send (2.6.3).
+
+        A detach with an error is a refusal all the same.
+        """
+        link, event = self._link, self._detached
+        if not self._has_terminus():
+            return False
+        if link.state is LinkState.ATTACHED:
+            return True
+        return event is not None and event.link is link and event.error is None
 
     def _has_terminus(self) -> bool:
         """Whether the peer's last attach is no refusal (2.6.3)."""

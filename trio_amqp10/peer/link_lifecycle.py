@@ -14,7 +14,8 @@ state             what holds                                         what a call
                   connection attaches it again
 ``RETURNING``     the attach is written again                        it waits
 ``CLOSED``        closed or detached here                            ``trio.ClosedResourceError``
-``REFUSED``       the peer detached it before it was open            ``LinkRefusedError``
+``REFUSED``       the peer did not attach, or detached by an error   ``LinkRefusedError``
+                  before it was open
 ``UNANSWERED``    what carried it went before it was open            what ended the session or connection
 ``DETACHED``      the peer ended it                                  ``LinkDetachedError``
 ``LOST``          what carried it is gone                            what ended the session or connection
