@@ -121,6 +121,8 @@ async def test_link_is_answered_once(autojump_clock: MockClock) -> None:
         first, second = await links.__anext__(), await links.__anext__()
         accepting = first.accept()
         await accepting.__aenter__()
+        await peer.expect("attach", name="theirs-0")
+        await peer.expect("flow")
         for again in (accepting, first.accept()):
             with pytest.raises(amqp.LocalProtocolError, match="accepted or refused already"):
                 await again.__aenter__()
@@ -129,8 +131,6 @@ async def test_link_is_answered_once(autojump_clock: MockClock) -> None:
         await second.refuse()
         with pytest.raises(amqp.LocalProtocolError, match="accepted or refused already"):
             await second.accept().__aenter__()
-        await peer.expect("attach", name="theirs-0")
-        await peer.expect("flow")
         await peer.expect("attach", name="theirs-1")
         await peer.expect("detach")
         await peer.expect_nothing(1)

@@ -149,8 +149,9 @@ async def test_message_is_whole_when_all_has_come_and_nothing_was_read() -> None
         with pytest.raises(amqp.LocalProtocolError, match="`message` was read since"):
             await left.__anext__()
         assert [chunk async for chunk in delivery.chunks()] == [b"oct", b"ets"]
+        subjects = (await delivery.head()).subject, delivery.message.subject
         delivery.accept()
-        return (await delivery.head()).subject, delivery.message.subject
+        return subjects
 
     async with sink(read) as (sender, service):
         async with sender.stream(message=amqp.Message(subject="s")) as body:
