@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
@@ -97,6 +98,7 @@ async def test_management_sets_and_shows_delays_in_whole_and_in_parts_of_seconds
         await container.send("q", "x")
         async with container.connect() as conn, conn.open_receiver("q", credit=1) as receiver:
             (await receiver.receive()).modify(delivery_failed=True)
+            await wait_all_tasks_blocked()
             _, found = await ask("READ", name="q")
             assert (found["messages"], found["available"], found["leased"], found["delayed"]) == (1, 0, 0, 1)
             (await receiver.receive()).accept()

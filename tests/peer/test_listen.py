@@ -137,9 +137,10 @@ async def test_handler_that_raises_closes_its_connection_with_an_internal_error_
 
 async def test_lost_connection_is_logged_for_debugging_only(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    done = trio.Event()
+    begun, done = trio.Event(), trio.Event()
 
     async def handle(conn: Connection) -> None:
+        begun.set()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(conn.wait_closed)
@@ -150,9 +151,10 @@ async def test_lost_connection_is_logged_for_debugging_only(caplog: pytest.LogCa
 
     async with listening(handle) as [listener]:
         for end in (b"", b"\0\0\0\1"):
-            done = trio.Event()
+            begun, done = trio.Event(), trio.Event()
             peer = await scripted(listener.url)
             await peer.dial_open()
+            await begun.wait()
             await peer.send(end) if end else None
             await peer.aclose()
             await done.wait()

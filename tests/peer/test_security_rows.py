@@ -149,9 +149,11 @@ async def test_row_07_listener_takes_an_end_without_close_notify_for_no_clean_on
     autojump_clock: MockClock,
 ) -> None:
     seen: list[amqp.ConnectionClosedError] = []
+    begun = trio.Event()
     ours, theirs = memory_stream_pair()
 
     async def handle(connection: amqp.Connection) -> None:
+        begun.set()
         try:
             await connection.wait_closed()
         except amqp.ConnectionClosedError as lost:
@@ -162,6 +164,7 @@ async def test_row_07_listener_takes_an_end_without_close_notify_for_no_clean_on
         nursery.start_soon(acceptor(entrance=entrance).run, ours, handle)
         peer = ScriptedPeer(await start_tls(theirs, believing(), server_hostname="localhost"))
         await peer.dial_open()
+        await begun.wait()
         await theirs.send_eof()
     assert len(seen) == 1
     assert "cut off without close_notify" in str(seen[0])
