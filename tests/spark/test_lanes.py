@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -25,6 +24,7 @@ from .test_lane_spool import put
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from .objects import ObjectServer
     from .peers import Peer
@@ -77,13 +77,6 @@ def pids(backlog: Backlog) -> list[int]:
     return [lane._process.pid for lane in backlog._processes._lanes]
 
 
-def is_running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:  # its file is gone, or it went between open and read
-        return False
-
-
 def test_two_lanes_share_a_queue_and_settle_it(peer: Peer, opened: Callable[..., Backlog]) -> None:
     backlog = opened(credit="200")
     start = backlog.low()
@@ -130,16 +123,17 @@ def test_lanes_end_with_their_parent_however_that_ends(peer: Peer, opened: Calla
     backlog = opened()
     backlog.receive(emptying=False)
     until(lambda: peer.receivers("q") == 2, 60)
-    processes = pids(backlog)
-    os.kill(processes[0], signal.SIGSTOP)  # not even asked, it can end
     assert backlog._processes is not None
-    for lane in backlog._processes._lanes:
+    lanes = backlog._processes._lanes
+    first, second = [lane._process for lane in lanes]
+    first.send_signal(signal.SIGSTOP)  # not even asked, it can end
+    for lane in lanes:
         lane._ending = True
         assert lane._process.stdin is not None
         lane._process.stdin.close()  # all that a lane sees of a parent that is killed
-    until(lambda: not is_running(processes[1]))
-    os.kill(processes[0], signal.SIGCONT)
-    until(lambda: not is_running(processes[0]))
+    until(lambda: second.poll() is not None)
+    first.send_signal(signal.SIGCONT)
+    until(lambda: first.poll() is not None)
     until(lambda: peer.receivers("q") == 0)
 
 

@@ -211,7 +211,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self.wake()
         else:
             self._detached = event
-            if self._lifecycle is LinkPhase.OPENING and self._was_attached():
+            if self._was_attached():
                 self.opened()
             self.turn(PhaseChange.DETACH)
             self.uncover()
@@ -309,12 +309,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
 
         A detach with an error is a refusal all the same.
         """
-        link, event = self._link, self._detached
-        if not self._has_terminus():
-            return False
-        if link.state is LinkState.ATTACHED:
-            return True
-        return event is not None and event.link is link and event.error is None
+        detached = self._detached
+        left = detached is not None and detached.error is None
+        return self._has_terminus() and (left or self._link.state is LinkState.ATTACHED)
 
     def _has_terminus(self) -> bool:
         """Whether the peer's last attach is no refusal (2.6.3)."""
