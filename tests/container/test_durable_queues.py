@@ -13,6 +13,7 @@ from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
 from trio_amqp10.container.protocols.amqp10.native_message import received
+from trio_amqp10.container.stores import StoreTable
 from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of
@@ -36,6 +37,11 @@ class HeldStore(MemoryStore):
             self.held.append((batch, done))
         else:
             super().write(batch, done)
+
+    async def write_one(self) -> None:
+        """Write what was asked for, and hold what follows."""
+        super().write(*self.held.pop(0))
+        await wait_all_tasks_blocked()
 
     async def remove_unsettled(self) -> None:
         """Write what was asked for, and all that follows."""
@@ -546,3 +552,56 @@ async def test_finish_waits_for_the_store() -> None:
             await store.remove_unsettled()
         assert finished == [True]
         assert isinstance(await delivery.outcome(), amqp.Accepted)
+
+
+async def test_connection_that_ends_waits_for_what_it_left_and_not_for_what_others_go_on_to_store() -> None:
+    store = HeldStore()
+    container = Container(store=store)
+    container.add_queue("q", durable=True)
+    async with container.connect(), trio.open_nursery() as others:
+        store.holding = True
+        async with trio.open_nursery() as nursery:
+
+            async def come_and_go() -> None:
+                async with container.connect():
+                    others.start_soon(container.send, "q", "of the one that goes")
+
+            nursery.start_soon(come_and_go)
+            await wait_all_tasks_blocked()
+            for number in (1, 2):
+                assert nursery.child_tasks
+                others.start_soon(container.send, "q", f"of another, {number}")
+                await wait_all_tasks_blocked()
+                await store.write_one()
+            assert not nursery.child_tasks
+        assert store.held
+        await store.remove_unsettled()
+
+
+async def test_last_connection_that_ends_waits_for_all_that_follows_from_what_it_left() -> None:
+    store = HeldStore()
+    container = Container(store=store)
+    journal = container.journal
+    assert journal is not None
+    things = StoreTable("things", ("id",))
+    store.rows(things)
+
+    def note(number: int) -> None:
+        journal.note(things, number, (number,))
+        if number < 4:
+            journal.after(lambda _failure: note(number + 1))
+
+    async with trio.open_nursery() as nursery:
+
+        async def come_and_go() -> None:
+            async with container.connect():
+                store.holding = True
+                note(1)
+
+        nursery.start_soon(come_and_go)
+        for _ in range(4):
+            await wait_all_tasks_blocked()
+            assert nursery.child_tasks
+            await store.write_one()
+        assert not nursery.child_tasks
+    assert store.rows(things) == [(1,), (2,), (3,), (4,)]

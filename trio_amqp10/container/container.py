@@ -749,9 +749,9 @@ class Container(HandlerDecorators):
             await self.flush(acceptor.close_timeout)
 
     async def flush(self, patience: float = 5.0) -> None:
-        """Wait until what the last connections left behind is in the store, before its owner closes it.
+        """Wait until what the connections that ended left behind is in the store, before its owner closes it.
 
-        ``serve`` and ``connect`` do so at their end.
+        ``serve`` and ``connect`` do so at their end. What connections that last note meanwhile is waited for by these.
 
         Args:
             patience: seconds to wait at most.
@@ -760,8 +760,10 @@ class Container(HandlerDecorators):
         """
         with trio.move_on_after(patience, shield=True):
             await trio.lowlevel.checkpoint()
-            if self.journal is not None:
-                await self.journal.flushed()
+            if (journal := self.journal) is not None:
+                await journal.until_safe()
+                while journal.busy and not self._connections.runners:  # what followed from that, for nobody else waits for it
+                    await journal.until_safe()
 
     async def finish(self, patience: float = 5.0) -> bool:
         """Admit no new peer, take and give nothing new, and wait until handlers and deliveries under way are done.
