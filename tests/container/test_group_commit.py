@@ -250,6 +250,47 @@ async def test_journal_is_flushed_when_all_is_written(store: Scripted, journal: 
         assert not nursery.child_tasks
 
 
+@pytest.mark.parametrize("writing", [False, True])
+def test_journal_writes_in_one_run_what_another_left(
+    store: Scripted, journal: Journal, writing: bool
+) -> None:
+    told: list[Any] = []
+
+    async def leave() -> None:
+        journal.note(THINGS, 1, (1, "a"))
+        journal.note(THINGS, 2, (2, "b"))
+        journal.after(told.append)
+        if writing:
+            await wait_all_tasks_blocked()
+            journal.note(THINGS, 2, None)
+            journal.after(told.append)
+
+    async def go_on() -> None:
+        journal.go_on()
+        journal.go_on()
+        journal.note(THINGS, 3, (3, "c"))
+        await store.finish()
+        assert not journal.busy
+
+    trio.run(leave)
+    assert store.dones.pop()  # whoever is to be told is not there any more
+    store.batches.clear()
+    trio.run(go_on)
+    assert store.batches == [{1: (1, "a"), 2: None if writing else (2, "b"), 3: (3, "c")}]
+    assert told == [None] * (2 if writing else 1)
+
+
+async def test_journal_goes_on_with_nothing_in_the_same_run(store: Scripted, journal: Journal) -> None:
+    journal.note(THINGS, 1, ())
+    await wait_all_tasks_blocked()
+    journal.note(THINGS, 2, ())
+    journal.go_on()
+    await store.finish()
+    await store.finish()
+    assert store.batches == [{1: ()}, {2: ()}]
+    assert not journal.busy
+
+
 @pytest.mark.logs_errors
 async def test_journal_asks_again_for_what_is_owed_before_it_says_that_all_is_safe(
     store: Scripted, journal: Journal

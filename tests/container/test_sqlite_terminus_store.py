@@ -12,6 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.stores.sqlite_store import SqliteStore
+from trio_amqp10.engine.unsettled_state import SenderTerminus
+from trio_amqp10.peer.terminus_store import LinkKey
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -121,6 +123,23 @@ async def test_message_is_transmitted_while_other_links_have_the_file_written_al
         assert written < 250
         await journal.flushed()
     assert len(queue) == 1
+
+
+def test_store_is_used_by_one_run_after_another(path: Path) -> None:
+    async def leave() -> None:
+        await store.open(LinkKey("a", "b", "first", role=False), SenderTerminus)
+
+    async def go_on() -> None:
+        with trio.fail_after(10):
+            await store.flushed()
+            await store.open(LinkKey("a", "b", "second", role=False), SenderTerminus)
+            await store.flushed()
+
+    with amqp.SqliteTerminusStore(path) as store:
+        trio.run(leave)
+        trio.run(go_on)
+    with amqp.SqliteTerminusStore(path) as store:
+        assert len(store._known) == 2  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.parametrize("died", range(12))

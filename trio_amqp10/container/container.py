@@ -762,7 +762,7 @@ class Container(HandlerDecorators):
             await trio.lowlevel.checkpoint()
             if (journal := self.journal) is not None:
                 await journal.until_safe()
-                while journal.busy and not self._connections.runners:  # what followed from that, for nobody else waits for it
+                while journal.busy and not self._connections.runners:  # nobody else waits for what followed
                     await journal.until_safe()
 
     async def finish(self, patience: float = 5.0) -> bool:

@@ -79,6 +79,7 @@ class Journal:
         self._next = _Batch()
         self._flying: _Batch | None = None
         self._scheduled = False
+        self._token: trio.lowlevel.TrioToken | None = None
         self._making_room = False
         self._waiting: deque[Callable[[], object]] = deque()
         self._idle = trio.lowlevel.ParkingLot()
@@ -90,6 +91,19 @@ class Journal:
             StoreError: it cannot be read.
         """
         return self._store.rows(table)
+
+    def go_on(self) -> None:
+        """Write in this ``trio.run`` what an earlier one noted and did not see written; else nothing happens.
+
+        A batch that was being written when that run ended is written once more: nobody was told what became of it.
+        """
+        if (self.busy or self._scheduled) and trio.lowlevel.current_trio_token() is not self._token:
+            if self._flying is not None:
+                unwritten, self._next = (self._flying, self._next), _Batch()
+                self._flying = None
+                for batch in unwritten:
+                    self._next.add(batch)
+            self._schedule()
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -190,7 +204,8 @@ class Journal:
         """Write at the end of this turn, so that all that one read brought shares a commit."""
         self._scheduled = True
         if self._flying is None:
-            trio.lowlevel.current_trio_token().run_sync_soon(self._write)
+            self._token = trio.lowlevel.current_trio_token()
+            self._token.run_sync_soon(self._write)
 
     def _write(self) -> None:
         self._scheduled = False
