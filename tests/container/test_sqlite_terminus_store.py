@@ -218,6 +218,7 @@ async def test_connection_ends_when_its_slow_store_has_forgotten_all_its_links(
                 conn.open_receiver("q", **options(store)) as receiver,
             ):
                 await sender.send("one")
+                await sender.flush()  # one that is not settled yet is not forgotten either
                 (await receiver.receive()).accept()
                 gate.clear()
         over.set()
