@@ -9,11 +9,10 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError
+from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError, StoreTable
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
 from trio_amqp10.container.protocols.amqp10.native_message import received
-from trio_amqp10.container.stores import StoreTable
 from trio_amqp10.container.stores import group_commit as journal_module
 
 from .helpers import bodies, fill, queue_of
@@ -43,7 +42,7 @@ class HeldStore(MemoryStore):
         super().write(*self.held.pop(0))
         await wait_all_tasks_blocked()
 
-    async def remove_unsettled(self) -> None:
+    async def write_all(self) -> None:
         """Write what was asked for, and all that follows."""
         self.holding = False
         while self.held:
@@ -164,7 +163,7 @@ async def test_queue_accepts_and_gives_a_durable_message_only_when_it_is_stored(
         assert behind.state is None
         assert len(queue_of(container)) == 2
         assert queue_of(container).available == 0
-        await store.remove_unsettled()
+        await store.write_all()
         assert isinstance(await delivery.outcome(), amqp.Accepted)
         assert isinstance(await behind.outcome(), amqp.Accepted)
         assert await bodies(receiver, 2) == ["a", "not durable, and not before it"]
@@ -217,7 +216,7 @@ async def test_link_that_fails_at_the_answer_for_what_is_stored_is_ended() -> No
         queue.on_arrivals(inlet)  # type: ignore[arg-type]
         await wait_all_tasks_blocked()
         assert not inlet.closed
-        await store.remove_unsettled()
+        await store.write_all()
     assert inlet.closed
     assert stored(store) == ["a"]
 
@@ -369,7 +368,7 @@ async def test_store_forgets_the_messages_when_their_queue_is_removed() -> None:
         await wait_all_tasks_blocked()
         queue = queue_of(container)
         container.remove_node("q")
-        await store.remove_unsettled()
+        await store.write_all()
         assert (len(queue), queue.octets, queue.leased) == (0, 0, 0)
         with pytest.raises(amqp.LinkDetachedError, match="resource-deleted"):
             await sender.send("b")
@@ -398,7 +397,7 @@ async def test_queue_takes_no_more_when_the_store_does_not_keep_up(monkeypatch: 
         deliveries = [await sender.transmit(durable(number)) for number in range(1, 31)]
         await wait_all_tasks_blocked()
         assert len(queue_of(container)) < 20
-        await store.remove_unsettled()
+        await store.write_all()
         for delivery in deliveries:
             assert isinstance(await delivery.outcome(), amqp.Accepted)
     assert stored(store) == list(range(31))
@@ -447,7 +446,7 @@ async def test_dead_letter_is_stored_and_its_message_gone_in_one_step() -> None:
             MemoryStore.write(store, *store.held.pop(0))
             rows: list[Any] = list(store.rows(MESSAGES))
             assert [row[1] for row in rows] == ["dead"]
-            await store.remove_unsettled()
+            await store.write_all()
 
 
 @pytest.mark.logs_errors
@@ -528,7 +527,7 @@ async def test_queue_counts_what_is_on_its_way_as_held_and_not_as_leased() -> No
         await wait_all_tasks_blocked()
         queue = queue_of(container)
         assert (len(queue), queue.available, queue.leased) == (3, 1, 0)
-        await store.remove_unsettled()
+        await store.write_all()
         assert (len(queue), queue.available, queue.leased) == (3, 3, 0)
 
 
@@ -549,7 +548,7 @@ async def test_finish_waits_for_the_store() -> None:
             nursery.start_soon(finish)
             await wait_all_tasks_blocked()
             assert not finished
-            await store.remove_unsettled()
+            await store.write_all()
         assert finished == [True]
         assert isinstance(await delivery.outcome(), amqp.Accepted)
 
@@ -575,7 +574,7 @@ async def test_connection_that_ends_waits_for_what_it_left_and_not_for_what_othe
                 await store.write_one()
             assert not nursery.child_tasks
         assert store.held
-        await store.remove_unsettled()
+        await store.write_all()
 
 
 async def test_last_connection_that_ends_waits_for_all_that_follows_from_what_it_left() -> None:

@@ -161,7 +161,7 @@ async def test_topic_accepts_a_durable_message_when_it_is_stored_for_all() -> No
         await sender.send("not durable")
         await wait_all_tasks_blocked()
         assert delivery.state is None
-        await store.remove_unsettled()
+        await store.write_all()
         assert isinstance(await delivery.outcome(), amqp.Accepted)
         store.failure = StoreFullError("full")
         with pytest.raises(amqp.DeliveryRejectedError, match="resource-limit-exceeded"):
@@ -192,7 +192,7 @@ async def test_transaction_reaches_every_subscription_when_it_is_committed() -> 
         await wait_all_tasks_blocked()
         assert not done.is_set()
         assert len(store.held) == 1
-        await store.remove_unsettled()
+        await store.write_all()
         assert done.is_set()
         assert await bodies(reader, 1) == ["a"]
     assert stored(store) == ["a"]

@@ -61,7 +61,7 @@ async def test_transaction_is_one_commit_that_the_discharge_waits_for() -> None:
             assert sorted(row is None for row in batch.values()) == [False, False, True, True]
             assert stored(store) == ["old 1", "old 2"]
             assert queue_of(container, "out").available == 0
-            await store.remove_unsettled()
+            await store.write_all()
             assert done.is_set()
         assert stored(store) == ["new 2", "new 1"]
         assert await contents(container, "out") == ["new 1", "new and not durable"]
@@ -121,7 +121,7 @@ async def test_transaction_counts_when_its_links_go_while_it_is_committed(autoju
                 nursery.start_soon(txn.commit)
                 await wait_all_tasks_blocked()
                 scope.cancel()
-    await store.remove_unsettled()
+    await store.write_all()
     assert stored(store) == ["acquired and not spoken of", "new"]
     assert await contents(container, "in") == ["acquired and not spoken of"]
     assert await contents(container, "out") == ["new"]
@@ -152,7 +152,7 @@ async def test_handler_of_the_container_gets_its_messages_when_the_commit_is_don
             nursery.start_soon(work)
             await wait_all_tasks_blocked()
             assert got == []
-            await store.remove_unsettled()
+            await store.write_all()
         assert got == ["b"]
         assert stored(store) == ["a"]
 

@@ -265,9 +265,9 @@ def test_journal_writes_in_one_run_what_another_left(
             journal.note(THINGS, 2, None)
             journal.after(told.append)
 
-    async def go_on() -> None:
-        journal.go_on()
-        journal.go_on()
+    async def write() -> None:
+        journal.resume_writing()
+        journal.resume_writing()
         journal.note(THINGS, 3, (3, "c"))
         await store.finish()
         assert not journal.busy
@@ -275,16 +275,16 @@ def test_journal_writes_in_one_run_what_another_left(
     trio.run(leave)
     assert store.dones.pop()  # whoever is to be told is not there any more
     store.batches.clear()
-    trio.run(go_on)
+    trio.run(write)
     assert store.batches == [{1: (1, "a"), 2: None if writing else (2, "b"), 3: (3, "c")}]
     assert told == [None] * (2 if writing else 1)
 
 
-async def test_journal_goes_on_with_nothing_in_the_same_run(store: Scripted, journal: Journal) -> None:
+async def test_journal_resumes_nothing_in_the_same_run(store: Scripted, journal: Journal) -> None:
     journal.note(THINGS, 1, ())
     await wait_all_tasks_blocked()
     journal.note(THINGS, 2, ())
-    journal.go_on()
+    journal.resume_writing()
     await store.finish()
     await store.finish()
     assert store.batches == [{1: ()}, {2: ()}]

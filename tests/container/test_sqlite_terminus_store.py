@@ -125,19 +125,21 @@ async def test_message_is_transmitted_while_other_links_have_the_file_written_al
     assert len(queue) == 1
 
 
-def test_store_is_used_by_one_run_after_another(path: Path) -> None:
+@pytest.mark.parametrize("asked", [False, True])
+def test_store_is_used_by_one_run_after_another(path: Path, asked: bool) -> None:
     async def leave() -> None:
         await store.open(LinkKey("a", "b", "first", role=False), SenderTerminus)
 
-    async def go_on() -> None:
+    async def write() -> None:
         with trio.fail_after(10):
-            await store.flushed()
+            if asked:
+                await store.flushed()
             await store.open(LinkKey("a", "b", "second", role=False), SenderTerminus)
-            await store.flushed()
+            await store._journal.flushed()  # pyright: ignore[reportPrivateUsage]
 
     with amqp.SqliteTerminusStore(path) as store:
         trio.run(leave)
-        trio.run(go_on)
+        trio.run(write)
     with amqp.SqliteTerminusStore(path) as store:
         assert len(store._known) == 2  # pyright: ignore[reportPrivateUsage]
 

@@ -751,7 +751,7 @@ class Container(HandlerDecorators):
     async def flush(self, patience: float = 5.0) -> None:
         """Wait until what the connections that ended left behind is in the store, before its owner closes it.
 
-        ``serve`` and ``connect`` do so at their end. What connections that last note meanwhile is waited for by these.
+        ``serve`` and ``connect`` do so at their end. What open connections note meanwhile, they wait for themselves.
 
         Args:
             patience: seconds to wait at most.

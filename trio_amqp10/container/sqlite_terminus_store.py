@@ -50,7 +50,7 @@ _DELIVERIES: Final = StoreTable(
 class SqliteTerminusStore(TerminusStore):
     """Keeps termini in a file, for programs that come back after they died. ``with`` closes it.
 
-    A sender's ``transmit`` returns when the message is in the file. One ``trio.run`` after another may use it, and two at once may not.
+    A sender's ``transmit`` returns when the message is in the file. Several ``trio.run`` may use it in turn, not two at once.
 
     Args:
         path: of the file, made if there is none; see ``SqliteStore``.
@@ -87,7 +87,7 @@ class SqliteTerminusStore(TerminusStore):
         Cancelled: nothing has changed.
         """
         await trio.lowlevel.checkpoint()
-        self._journal.go_on()
+        self._journal.resume_writing()
         link = _name(key)
         terminus = self._termini.get(link)
         if terminus is None:
@@ -119,7 +119,6 @@ class SqliteTerminusStore(TerminusStore):
 
     async def flushed(self) -> None:
         """As ``TerminusStore.flushed``. What cannot be written is logged. Cancelled: it is written all the same."""
-        self._journal.go_on()
         await self._journal.until_safe()
 
     def close(self) -> None:

@@ -92,17 +92,18 @@ class Journal:
         """
         return self._store.rows(table)
 
-    def go_on(self) -> None:
-        """Write in this ``trio.run`` what an earlier one noted and did not see written; else nothing happens.
+    def resume_writing(self) -> None:
+        """Write what an earlier ``trio.run`` noted and was not told of; does nothing where it was this run.
 
-        A batch that was being written when that run ended is written once more: nobody was told what became of it.
+        A batch that was being written when that run ended is written again, as part of a new one: the store's thread may
+        still read the old.
         """
         if (self.busy or self._scheduled) and trio.lowlevel.current_trio_token() is not self._token:
             if self._flying is not None:
-                unwritten, self._next = (self._flying, self._next), _Batch()
-                self._flying = None
-                for batch in unwritten:
-                    self._next.add(batch)
+                unconfirmed, later = self._flying, self._next
+                self._flying, self._next = None, _Batch()
+                self._next.add(unconfirmed)
+                self._next.add(later)
             self._schedule()
 
     # -- changes ----------------------------------------------------------------------------
@@ -188,6 +189,7 @@ class Journal:
 
         Cancelled: it is written all the same.
         """
+        self.resume_writing()
         told = trio.Event()
         self.after(lambda _failure: told.set())
         await told.wait()
