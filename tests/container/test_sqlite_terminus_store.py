@@ -131,7 +131,7 @@ def test_store_is_used_by_one_run_after_another(path: Path, asked: bool) -> None
         await store.open(LinkKey("a", "b", "first", role=False), SenderTerminus)
 
     async def write() -> None:
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             if asked:
                 await store.flushed()
             await store.open(LinkKey("a", "b", "second", role=False), SenderTerminus)

@@ -33,7 +33,7 @@ async def write(store: amqp.Store, batch: Any) -> StoreError | None:
 
     store.write(batch, tell)
     assert not outcome  # never at once: whoever writes is in the middle of something
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         await done.wait()
     return outcome[0]
 

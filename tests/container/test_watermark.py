@@ -470,7 +470,7 @@ def pool_of(container: Container) -> int:
 
 
 async def until(holds: Any) -> None:
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         while not holds():  # noqa: ASYNC110 - what it waits for makes no event
             await trio.sleep(0.001)
 

@@ -31,7 +31,7 @@ class ScriptedPeer:
         timeout: seconds of trio's clock until a wait becomes an AssertionError.
     """
 
-    def __init__(self, stream: trio.abc.Stream, *, timeout: float = 5.0) -> None:
+    def __init__(self, stream: trio.abc.Stream, *, timeout: float = 30.0) -> None:
         self.stream = stream
         self.timeout = timeout
         self.inbox = Inbox()

@@ -86,7 +86,7 @@ async def served(
         nursery.start_soon(acceptor(**(accept or {})).run, theirs, handler)
         async with amqp.open_connection(ours, **dial) as connection:
             yield connection
-        nursery.cancel_scope.deadline = trio.current_time() + 20
+        nursery.cancel_scope.deadline = trio.current_time() + 60
 
 
 @asynccontextmanager

@@ -125,7 +125,8 @@ async def _until_interrupted(
         with interrupts.here():
             await trio.sleep_forever()
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")
-        await container.finish(_PATIENCE)
+        if not await container.finish(_PATIENCE):
+            say(f"amqp10: gave up on deliveries that were still in flight after {_PATIENCE:g} s")
         nursery.cancel_scope.cancel()
 
 

@@ -154,7 +154,7 @@ async def test_message_dies_once_in_a_queue_whatever_protocol_it_came_by(send: A
         back = {**away, "x-dead-letter-routing-key": "w"}
         await client.ask(spec.QueueDeclare(queue="w", arguments=away))
         await client.ask(spec.QueueDeclare(queue="other", arguments=back))
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await send(container)
         for name in ("w", "other"):
             there = await client.ask(spec.QueueDeclare(queue=name, passive=True))
