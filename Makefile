@@ -23,6 +23,7 @@ EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py
 	sasl/test_mutations.py)
 CONTAINER_TESTS := $(addprefix tests/,container testing/azure_emulator testing/rabbitmq_emulator)
 PROGRAM_TESTS := $(addprefix tests/,cli bench test_readme.py test_docs.py test_examples.py test_startup.py)
+TEST_LANES := test-programs test-pure test-container test-properties test-exhaustive
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
@@ -50,7 +51,7 @@ QUICK ?=
 COMPILED_VENV := .venv-compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others test-pure test-properties test-exhaustive test-container test-programs test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others $(TEST_LANES) test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -60,7 +61,7 @@ demo: $(VENV)/.cli ## a container, a sender and a receiver in one process
 
 test: $(VENV)/.test ## all tests but those that need real peers, and the coverage gate
 	$(BIN)/coverage erase
-	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-others test-programs test-pure test-container test-properties test-exhaustive
+	@$(MAKE) --no-print-directory --keep-going --jobs 3 test-others $(TEST_LANES)
 	$(BIN)/coverage report --skip-covered
 
 # Three at a time: on two processors, so that some lane has work while another waits. One shows its dots; what the others say
@@ -74,7 +75,7 @@ test-properties: RUN := $(BIN)/python -m pytest -m hypothesis $(TESTS)
 test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
 test-container: RUN := $(BIN)/python -m pytest $(CONTAINER_TESTS)
 test-programs: RUN := $(BIN)/python -m pytest $(PROGRAM_TESTS)
-test-pure test-properties test-exhaustive test-container test-programs:
+$(TEST_LANES):
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 

@@ -37,7 +37,18 @@ from trio_amqp10.cli.node_rules import (
 from trio_amqp10.cli.progress import Progress
 from trio_amqp10.cli.send import _Flight  # pyright: ignore[reportPrivateUsage]
 
-from .conftest import ENVIRONMENT, SECONDS, amqp10, done, failed, interrupt, read_terminal, serving, start
+from .conftest import (
+    ENVIRONMENT,
+    SECONDS,
+    amqp10,
+    done,
+    failed,
+    interrupt,
+    read_terminal,
+    server_of,
+    serving,
+    start,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -190,15 +201,13 @@ def test_request_fails_when_nobody_answers(queue: str) -> None:
 
 
 def test_serve_tells_each_listener_with_its_real_port() -> None:
-    server = start("serve", "--listen", "amqp://127.0.0.1:0", "--listen", "amqp://127.0.0.1:0")
-    assert server.stdout is not None
-    urls = [server.stdout.readline().decode().removeprefix("listening ").strip() for _ in range(2)]
-    assert len(set(urls)) == 2
-    for url in urls:
-        assert not url.endswith(":0")
-        assert done("send", f"{url}/q", "--body", "x") == b"sent 1\n"
-    interrupt(server)
-    assert server.returncode == 0
+    with server_of("--listen", "amqp://127.0.0.1:0") as (url, server):
+        assert server.stdout is not None
+        urls = [url, server.stdout.readline().decode().removeprefix("listening ").strip()]
+        assert len(set(urls)) == 2
+        for each in urls:
+            assert not each.endswith(":0")
+            assert done("send", f"{each}/q", "--body", "x") == b"sent 1\n"
 
 
 def test_serve_refuses_unknown_addresses_when_strict() -> None:
@@ -381,48 +390,42 @@ def test_serve_lets_in_only_users_when_it_has_some() -> None:
 
 
 async def test_serve_waits_for_deliveries_in_flight_when_asked_to_end() -> None:
-    server = start("serve", "--listen", "amqp://127.0.0.1:0")
-    assert server.stdout is not None
-    assert server.stderr is not None
-    url = server.stdout.readline().decode().removeprefix("listening ").strip()
-    async with amqp.open_connection(url, close_timeout=0.5) as connection:
-        async with connection.open_sender("q") as sender:
-            await sender.send("in flight")
-            await sender.send("in the queue")
-        async with connection.open_receiver("q", credit=0) as receiver:
-            delivery = await receiver.receive()
-            server.send_signal(signal.SIGTERM)
-            assert b"finishing the deliveries in flight" in await trio.to_thread.run_sync(
-                server.stderr.readline
-            )
-            assert server.poll() is None
-            delivery.accept()
-            await trio.to_thread.run_sync(partial(server.communicate, timeout=SECONDS))
-    assert server.returncode == 0
+    with server_of() as (url, server):
+        assert server.stderr is not None
+        async with amqp.open_connection(url, close_timeout=0.5) as connection:
+            async with connection.open_sender("q") as sender:
+                await sender.send("in flight")
+                await sender.send("in the queue")
+            async with connection.open_receiver("q", credit=0) as receiver:
+                delivery = await receiver.receive()
+                server.send_signal(signal.SIGTERM)
+                assert b"finishing the deliveries in flight" in await trio.to_thread.run_sync(
+                    server.stderr.readline
+                )
+                assert server.poll() is None
+                delivery.accept()
+                await trio.to_thread.run_sync(partial(server.communicate, timeout=SECONDS))
+        assert server.returncode == 0
 
 
 def test_serve_is_not_held_up_by_messages_in_its_queues() -> None:
-    server = start("serve", "--listen", "amqp://127.0.0.1:0")
-    assert server.stdout is not None
-    url = server.stdout.readline().decode().removeprefix("listening ").strip()
-    done("send", f"{url}/q", stdin=b"1\n2\n")
-    _, said = interrupt(server, signal.SIGTERM)
-    assert server.returncode == 0
+    with server_of() as (url, server):
+        done("send", f"{url}/q", stdin=b"1\n2\n")
+        _, said = interrupt(server)
+        assert server.returncode == 0
     assert b"gave up" not in said
 
 
 async def test_serve_gives_up_on_what_is_in_flight_too_long() -> None:
-    server = start("serve", "--listen", "amqp://127.0.0.1:0")
-    assert server.stdout is not None
-    url = server.stdout.readline().decode().removeprefix("listening ").strip()
-    async with amqp.open_connection(url) as connection:
-        async with connection.open_sender("q") as sender:
-            await sender.send("never settled")
-        receiver = await connection.open_receiver("q").__aenter__()
-        await receiver.receive()
-        _, said = await trio.to_thread.run_sync(interrupt, server)
+    with server_of() as (url, server):
+        async with amqp.open_connection(url) as connection:
+            async with connection.open_sender("q") as sender:
+                await sender.send("never settled")
+            receiver = await connection.open_receiver("q").__aenter__()
+            await receiver.receive()
+            _, said = await trio.to_thread.run_sync(interrupt, server)
+        assert server.returncode == 0
     assert b"gave up on deliveries that were still in flight after 5 s" in said
-    assert server.returncode == 0
 
 
 def test_serve_fails_when_the_port_is_taken(url: str) -> None:
