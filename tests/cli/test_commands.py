@@ -339,10 +339,9 @@ def test_serve_lets_a_user_wait_after_so_many_failures_as_it_says() -> None:
     ("arguments", "warned"), [((), True), (("--user", "ada:enigma"), False)], ids=["anybody", "users"]
 )
 def test_serve_warns_where_anybody_may_manage_it(arguments: tuple[str, ...], warned: bool) -> None:
-    process = start("serve", "--listen", "amqp://127.0.0.1:0", "--management", *arguments)
-    assert process.stdout is not None
-    process.stdout.readline()
-    _, told = interrupt(process)
+    with server_of("--management", *arguments) as (_, server):
+        _, told = interrupt(server)
+        assert server.returncode == 0
     assert (b"whoever can connect may delete every queue" in told) is warned
 
 

@@ -1,4 +1,4 @@
-"""What ``amqp10 serve`` does to its process."""
+"""What ``amqp10 serve`` does to its process, and what a signal does to it at its very start."""
 
 from __future__ import annotations
 
@@ -46,3 +46,18 @@ async def test_garbage_collector_looks_at_all_seldom_once_it_serves(
     assert young >= 10_000  # or connections that come and go are looked at five times a second
     assert young * (middle + 1) <= 40_000  # objects at a look, some tens of milliseconds
     assert young * (middle + 1) * (old + 1) >= 500_000
+
+
+async def test_signal_behind_the_line_that_it_listens_ends_it_well(
+    collector: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def write_out(octets: bytes) -> None:
+        interrupts.interrupt()
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(module, "write_out", write_out)
+    with trio.CancelScope() as everything:
+        interrupts = Interrupts(everything)
+        await serve(ServeOptions(urls=["amqp://127.0.0.1:0"]), interrupts)
+    assert not everything.cancelled_caught
+    assert "finishing the deliveries in flight" in capsys.readouterr().err

@@ -9,7 +9,11 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
+from trio_amqp10.cli import spool as module
+from trio_amqp10.cli.command_runner import Interrupts
+from trio_amqp10.cli.dial_options import DialOptions
 from trio_amqp10.spark.lane_rows import LaneRows
 from trio_amqp10.spark.storage import open_store
 
@@ -69,6 +73,39 @@ def test_messages_are_stored_and_accepted_until_told_to_end(peer: Peer, program:
     stdout, stderr = process.communicate(timeout=30)
     assert (process.returncode, stdout, stderr) == (0, "spooled 1000\n", "")
     assert program.bodies() == [b"%d" % number for number in range(1000)]
+
+
+@lacks("inside")
+def test_signal_behind_its_first_line_ends_it_well(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[bytes] = []
+
+    async def interrupted() -> bool:
+        async def write_out(octets: bytes) -> None:
+            written.append(octets)
+            if len(written) == 1:
+                interrupts.interrupt()
+            await trio.lowlevel.checkpoint()
+
+        monkeypatch.setattr(module, "write_out", write_out)
+        with trio.CancelScope() as everything:
+            interrupts = Interrupts(everything)
+            await module.spool(options, interrupts)
+        return everything.cancelled_caught
+
+    options = module.SpoolOptions(
+        url=peer.url,
+        address=peer.address("q"),
+        where=str(tmp_path / "spool"),
+        lane="a",
+        selector=None,
+        given={},
+        until_empty=False,
+        dial=DialOptions(),
+    )
+    assert not trio.run(interrupted)
+    assert written[1:] == [b"spooled 0\n"]
 
 
 def test_program_that_is_killed_is_followed_by_another(peer: Peer, program: Program) -> None:

@@ -121,8 +121,8 @@ async def _until_interrupted(
         listeners: list[amqp.Listener] = await nursery.start(start)
         _collect_rarely()
         nursery.start_soon(reload)
-        await write_out("".join(f"listening {listener.url}\n" for listener in listeners).encode())
-        with interrupts.here():
+        with interrupts.here():  # whoever has read that we listen may end us
+            await write_out("".join(f"listening {listener.url}\n" for listener in listeners).encode())
             await trio.sleep_forever()
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")
         if not await container.finish(_PATIENCE):

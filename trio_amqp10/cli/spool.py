@@ -79,8 +79,8 @@ async def spool(options: SpoolOptions, interrupts: Interrupts) -> None:
     lane = await trio.to_thread.run_sync(open_lane, parsed, options.lane)
     receiver = SpoolReceiver(parsed, lane, emptying=options.until_empty)
     try:
-        await write_out(f"spooling {options.lane}/{lane.epoch.name}\n".encode())
-        with interrupts.here() as scope:
+        with interrupts.here() as scope:  # whoever has read that it spools may end it
+            await write_out(f"spooling {options.lane}/{lane.epoch.name}\n".encode())
             await trio.to_thread.run_sync(receiver.wait_until, _never, abandon_on_cancel=True)
     finally:
         with trio.CancelScope(shield=True):  # it has a few seconds of its own
