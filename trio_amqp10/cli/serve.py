@@ -24,11 +24,12 @@ __all__ = ["ServeOptions", "owner_of", "serve"]
 _PATIENCE: Final = 5.0
 """Seconds that deliveries in flight have to be settled once we are to stop."""
 
-_COLLECTIONS: Final = (20_000, 1, 20)
+_COLLECTIONS: Final = (50_000, 1, 20)
 """Objects made and not freed, collections of these, and of those that were left, after which the garbage collector looks further.
 
 Where connections come and go, as many objects are made as are freed, and all that are made are still in use: to look at them
-after each 700, as Python does, takes 10 to 20 ms five times in a second.
+after each 700, as Python does, takes 10 to 20 ms five times in a second. A connection in its handshake is about 100 objects, so a
+few hundred that come at once and are given up at once do not make it look at all.
 """
 
 
