@@ -90,6 +90,12 @@ def read_terminal(ours: int) -> bytes:
     return shown
 
 
+def next_listener(server: subprocess.Popen[bytes]) -> str:
+    """The URL of the listener that it reports next."""
+    assert server.stdout is not None
+    return server.stdout.readline().decode().removeprefix("listening ").strip()
+
+
 @contextmanager
 def server_of(
     *arguments: str, listen: str = "amqp://127.0.0.1:0"
@@ -97,8 +103,7 @@ def server_of(
     """``amqp10 serve`` on a free port: its URL and its process, which has to end well."""
     process = start("serve", "--listen", listen, *arguments)
     try:
-        assert process.stdout is not None
-        yield process.stdout.readline().decode().removeprefix("listening ").strip(), process
+        yield next_listener(process), process
         interrupt(process)
         assert process.returncode == 0
     finally:

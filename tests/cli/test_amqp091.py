@@ -14,7 +14,7 @@ from trio_amqp10.cli.dial_management import management_url
 from trio_amqp10.testing import rabbitmq, running_container
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 
-from .conftest import amqp10, failed, server_of, serving
+from .conftest import amqp10, failed, next_listener, server_of, serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -156,8 +156,7 @@ def test_bench_says_why_a_side_fails(url: str) -> None:
 def test_listener_of_0_9_1_alone_and_what_management_says_there() -> None:
     both = ("--listen", "amqp://127.0.0.1:0", "--dialect", "0-9-1,heartbeat=7", "--management")
     with server_of("--queue", "orders", *both, listen="amqp091://127.0.0.1:0") as (url, process):
-        assert process.stdout is not None
-        other = process.stdout.readline().decode().removeprefix("listening ").strip()
+        other = next_listener(process)
         assert url.startswith("amqp091://127.0.0.1:")
         assert done("send", url, "orders", "--body", "tea") == b"sent 1\n"
         assert done("receive", f"{other}/orders", "--count", "1") == b"tea\n"

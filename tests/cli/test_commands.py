@@ -44,6 +44,7 @@ from .conftest import (
     done,
     failed,
     interrupt,
+    next_listener,
     read_terminal,
     server_of,
     serving,
@@ -202,8 +203,7 @@ def test_request_fails_when_nobody_answers(queue: str) -> None:
 
 def test_serve_tells_each_listener_with_its_real_port() -> None:
     with server_of("--listen", "amqp://127.0.0.1:0") as (url, server):
-        assert server.stdout is not None
-        urls = [url, server.stdout.readline().decode().removeprefix("listening ").strip()]
+        urls = [url, next_listener(server)]
         assert len(set(urls)) == 2
         for each in urls:
             assert not each.endswith(":0")

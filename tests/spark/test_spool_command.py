@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
+from tests.cli.first_line import interrupt_at_first_line
 from trio_amqp10.cli import spool as module
-from trio_amqp10.cli.command_runner import Interrupts
 from trio_amqp10.cli.dial_options import DialOptions
 from trio_amqp10.spark.lane_rows import LaneRows
 from trio_amqp10.spark.storage import open_store
@@ -76,24 +77,9 @@ def test_messages_are_stored_and_accepted_until_told_to_end(peer: Peer, program:
 
 
 @lacks("inside")
-def test_signal_behind_its_first_line_ends_it_well(
+def test_signal_at_the_spooling_line_ends_spool_in_order(
     peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    written: list[bytes] = []
-
-    async def interrupted() -> bool:
-        async def write_out(octets: bytes) -> None:
-            written.append(octets)
-            if len(written) == 1:
-                interrupts.interrupt()
-            await trio.lowlevel.checkpoint()
-
-        monkeypatch.setattr(module, "write_out", write_out)
-        with trio.CancelScope() as everything:
-            interrupts = Interrupts(everything)
-            await module.spool(options, interrupts)
-        return everything.cancelled_caught
-
     options = module.SpoolOptions(
         url=peer.url,
         address=peer.address("q"),
@@ -104,7 +90,10 @@ def test_signal_behind_its_first_line_ends_it_well(
         until_empty=False,
         dial=DialOptions(),
     )
-    assert not trio.run(interrupted)
+    written, cancelled = trio.run(
+        interrupt_at_first_line, partial(module.spool, options), module, monkeypatch
+    )
+    assert not cancelled
     assert written[1:] == [b"spooled 0\n"]
 
 

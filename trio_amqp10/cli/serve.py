@@ -25,11 +25,11 @@ _PATIENCE: Final = 5.0
 """Seconds that deliveries in flight have to be settled once we are to stop."""
 
 _COLLECTIONS: Final = (50_000, 1, 20)
-"""Objects made and not freed, collections of these, and of those that were left, after which the garbage collector looks further.
+"""Thresholds of the garbage collector's three generations: new objects, collections of these, and collections of the middle one.
 
-Where connections come and go, as many objects are made as are freed, and all that are made are still in use: to look at them
-after each 700, as Python does, takes 10 to 20 ms five times in a second. A connection in its handshake is about 100 objects, so a
-few hundred that come at once and are given up at once do not make it look at all.
+Where connections come and go, as many objects are made as are freed, and all of them are in use: a collection after each 700, as
+Python has it, takes 10 to 20 ms five times a second and frees nothing. A connection in its handshake has about 100 objects; a few
+hundred clients that connect together and are disconnected together therefore cause no collection.
 """
 
 
@@ -122,7 +122,7 @@ async def _until_interrupted(
         listeners: list[amqp.Listener] = await nursery.start(start)
         _collect_rarely()
         nursery.start_soon(reload)
-        with interrupts.here():  # whoever has read that we listen may end us
+        with interrupts.here():  # a reader of the line may send a signal at once
             await write_out("".join(f"listening {listener.url}\n" for listener in listeners).encode())
             await trio.sleep_forever()
         say("amqp10: finishing the deliveries in flight; a second signal stops at once")

@@ -79,7 +79,7 @@ async def spool(options: SpoolOptions, interrupts: Interrupts) -> None:
     lane = await trio.to_thread.run_sync(open_lane, parsed, options.lane)
     receiver = SpoolReceiver(parsed, lane, emptying=options.until_empty)
     try:
-        with interrupts.here() as scope:  # whoever has read that it spools may end it
+        with interrupts.here() as scope:  # a reader of the line may send a signal at once
             await write_out(f"spooling {options.lane}/{lane.epoch.name}\n".encode())
             await trio.to_thread.run_sync(receiver.wait_until, _never, abandon_on_cancel=True)
     finally:
