@@ -21,7 +21,7 @@ EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py
 	amqp091/test_hostile.py amqp091/test_machine.py amqp_fast/test_hostile.py amqp_fast/test_machine.py \
 	amqp_10_3/test_hostile.py amqp_10_3/test_machine.py draft_2010/test_hostile.py draft_2010/test_machine.py \
 	sasl/test_mutations.py)
-CONTAINER_TESTS := $(addprefix tests/,container testing/azure_emulator testing/rabbitmq_emulator)
+CONTAINER_TESTS := $(addprefix tests/,container contract testing/azure_emulator testing/rabbitmq_emulator)
 PROGRAM_TESTS := $(addprefix tests/,cli bench test_readme.py test_docs.py test_examples.py test_startup.py)
 TEST_LANES := test-programs test-pure test-container test-properties test-exhaustive
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs

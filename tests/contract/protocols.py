@@ -1,0 +1,33 @@
+"""The protocols that a container serves, with what the tests of this folder need of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from tests.container.protocols.clients import CLIENTS, Client
+
+__all__ = ["PROTOCOLS", "ProtocolUnderTest"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProtocolUnderTest:
+    """One protocol.
+
+    Attributes:
+        name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
+        client: sends a message to a queue, and receives it from there.
+    """
+
+    name: str
+    client: Client
+
+
+PROTOCOLS: Final = {
+    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"]),
+    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"]),
+    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"]),
+    "amqp-fast": ProtocolUnderTest(name="amqp-fast", client=CLIENTS["amqp-fast"]),
+    "1.0-draft-2010": ProtocolUnderTest(name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"]),
+}
+"""By name."""
