@@ -24,7 +24,6 @@ LEVELS = {
     "interrupted_transfers": 0,
     "mypyc_attributes": 0,
     "protocol_rules": 0,
-    "renamed": 0,
     "reply_codes": 0,
     "channel_binding": 0,
     "endpoint_role": 0,
@@ -110,7 +109,7 @@ class Room(NamedTuple):
 
 
 ROOMS = {
-    "nodes": Room({"errors", "renamed", "timer_heap"}, {"nodes", "stores"}),
+    "nodes": Room({"errors", "timer_heap"}, {"nodes", "stores"}),
     "stores": Room({"errors", "lazy_names"}, {"stores"}),
     "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
     "transaction_inlets.py": Room({"errors"}, {"nodes"}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import importlib
 import inspect
 import pkgutil
 import re
@@ -24,7 +23,6 @@ import trio_amqp10 as amqp
 import trio_amqp10.container.stores
 import trio_amqp10.testing
 from tests.structure import tree_of
-from trio_amqp10.renamed import RENAMED
 
 SOURCE = Path(amqp.__file__).read_text()
 
@@ -105,17 +103,9 @@ def test_init_has_no_logic() -> None:
     assert isinstance(docstring, ast.Expr)
     assert ast.unparse(typed) == "import typing as _typing"
     assert isinstance(choice, ast.If)
-    imported, older, table = choice.orelse
+    imported, table = choice.orelse
     assert isinstance(imported, ast.ImportFrom)
-    assert isinstance(older, ast.ImportFrom)
     assert isinstance(table, ast.Assign)
-
-
-@pytest.mark.parametrize("name", RENAMED)
-def test_older_name_works_with_a_warning(name: str) -> None:
-    module, new = RENAMED[name]
-    with pytest.warns(DeprecationWarning, match=f"{name} is {new} now"):
-        assert getattr(amqp, name) is getattr(import_module(module), new)
 
 
 def test_name_that_never_was_is_an_attribute_error() -> None:
@@ -404,15 +394,3 @@ def declarations() -> dict[str, list[str]]:
             elif isinstance(node, ast.arg):
                 places[node.arg].append(f"{path.relative_to(root)}:{node.lineno}")
     return places
-
-
-@pytest.mark.parametrize(
-    ("module", "name"), [("azure", "ServiceBus"), ("azure", "EventHubs"), ("rabbitmq", "RabbitMQ")]
-)
-def test_former_path_of_an_emulator_works_with_a_warning(module: str, name: str) -> None:
-    former = importlib.import_module(f"trio_amqp10.{module}")
-    emulator = importlib.import_module(f"trio_amqp10.testing.{module}_emulator")
-    with pytest.warns(DeprecationWarning, match=f"testing.{module}_emulator"):
-        assert getattr(former, name) is getattr(emulator, name)
-    with pytest.raises(AttributeError, match="no attribute"):
-        _ = former.other

@@ -193,7 +193,6 @@ if _typing.TYPE_CHECKING:
     from .wire.fields import ushort as ushort
 else:
     from .lazy_names import lazy_names as _lazy_names
-    from .renamed import __getattr__ as _old_name
 
     __getattr__, __dir__, __all__ = _lazy_names(
         __name__,
@@ -265,5 +264,4 @@ else:
             ),
         },
         "container engine errors filters frames message net patterns peer protocol_headers protocol_rules spec tokens typed wire",
-        otherwise=_old_name,
     )

@@ -33,13 +33,7 @@ class LazyNames(NamedTuple):
     shown: list[str]
 
 
-def lazy_names(
-    package: str,
-    homes: Mapping[str, str],
-    modules: str = "",
-    *,
-    otherwise: Callable[[str], Any] | None = None,
-) -> LazyNames:
+def lazy_names(package: str, homes: Mapping[str, str], modules: str = "") -> LazyNames:
     """The functions with which a package imports its names when they are first used.
 
     Args:
@@ -47,7 +41,6 @@ def lazy_names(
         homes: modules, from a dot on relative to it, and the names that are imported from each, with spaces between; a name
             may be that of a module there.
         modules: names of modules within it, with spaces between, that are its attributes without an import of their own.
-        otherwise: gives an attribute of any other name, or raises ``AttributeError``; None if there is none.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
     within = frozenset(modules.split())
@@ -57,9 +50,8 @@ def lazy_names(
             return import_module(f"{package}.{name}")
         home = home_of.get(name)
         if home is None:
-            if otherwise is not None:
-                return otherwise(name)
-            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
+            # With the package as ``obj``, Python suggests a name that is spelt alike.
+            raise AttributeError(f"{package} has no attribute {name!r}", name=name, obj=sys.modules[package])
         module = import_module(home, package)
         if home != "." and hasattr(module, name):
             found = getattr(module, name)

@@ -9,7 +9,6 @@ The former path of ``trio_amqp10.testing.rabbitmq_emulator``: its names work her
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote
@@ -350,12 +349,3 @@ def _queue_info(body: Any) -> QueueInfo:
 
 def _count(body: Any) -> int:
     return int(body["message_count"])
-
-
-def __getattr__(name: str) -> Any:
-    from trio_amqp10.testing import rabbitmq_emulator
-
-    if name not in rabbitmq_emulator.__all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(f"{name} is in trio_amqp10.testing.rabbitmq_emulator now", DeprecationWarning, stacklevel=2)
-    return getattr(rabbitmq_emulator, name)

@@ -25,7 +25,6 @@ from trio_amqp10.net.tls import Certificate
 from trio_amqp10.sasl import read_users
 
 from .conftest import AMQP10, ENVIRONMENT, SECONDS, server_of, serving
-from .conftest import amqp10 as process_of
 from .conftest import done as process_done
 from .conftest import failed as process_failed
 
@@ -463,22 +462,6 @@ def test_serve_and_its_clients_speak_tls_with_certificates_of_both(tls: Path, us
         assert "certificate" in process_failed(
             "send", target, "--body", "x"
         )  # of an authority that is not known
-
-
-def test_former_names_of_options_for_tls_work_and_warn(tls: Path) -> None:
-    ours = files(tls, tls_cert="server.pem", tls_key="server-key.pem", tls_client_ca="ca.pem")
-    with serving(*ours, listen="amqps://127.0.0.1:0") as url:
-        former = files(tls, cafile="ca.pem", cert="ada.pem", key="ada-key.pem")
-        result = process_of("send", f"{url}/q", "--body", "x", *former)
-    assert result.stdout == b"sent 1\n"
-    assert result.stderr.decode().splitlines() == [
-        f"amqp10: {old} is called {new} now, and will go by that name only"
-        for old, new in (("--cafile", "--tls-ca"), ("--cert", "--tls-cert"), ("--key", "--tls-key"))
-    ]
-    both = amqp10("send", "amqps://127.0.0.1/q", *files(tls, cafile="ca.pem", tls_ca="ca.pem"))
-    assert both.exit_code == 2
-    assert "--cafile is the former name of --tls-ca" in both.output
-    assert "--cafile" not in amqp10("send", "--help").output
 
 
 def test_send_takes_any_certificate_when_insecure(tls: Path) -> None:

@@ -341,13 +341,3 @@ def test_what_only_a_dialect_can_tell_is_left_to_it(call: Callable[[ConnectedPee
     assert (peer.identity, peer.host, peer.sole) == (None, None, None)
     with pytest.raises(NotImplementedError):
         call(peer)
-
-
-@pytest.mark.parametrize(("name", "value"), [("echoes", True), ("kinds", object()), ("outlet_class", object)])
-def test_attribute_that_moved_works_and_warns(name: str, value: Any) -> None:
-    container = Container()
-    with pytest.warns(DeprecationWarning, match=f"Container.amqp10.{name} now"):
-        setattr(container, name, value)
-    assert getattr(container.amqp10, name) is value
-    with pytest.warns(DeprecationWarning, match="amqp10"):
-        assert getattr(container, name) is value

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.container import Lease, Node, Queue, QueuePolicy, Topic
+from trio_amqp10.container import Node, Queue, QueuePolicy, Topic
 from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.nodes.older_leases import completed
 from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.entry import Entry
 
@@ -283,42 +280,3 @@ def test_lease_of_a_message_that_is_not_stored_has_no_record_and_nothing_to_dele
     assert queue.pull(out)
     assert out.leases[0].record is None
     assert out.leases[0].delete_in_commit() is None
-
-
-class Old:
-    """A lease as they were."""
-
-    def __init__(self) -> None:
-        self.said: list[Any] = []
-
-    def accepted(self) -> None:
-        self.said.append("accepted")
-
-    def rejected(
-        self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
-    ) -> None:
-        self.said.append((condition, description, info))
-
-    def released(self) -> None:
-        self.said.append("released")
-
-    def modified(self, **changes: Any) -> None:
-        self.said.append(changes)
-
-    def lost(self) -> None:
-        self.said.append("lost")
-
-
-def test_lease_with_the_five_answers_alone_still_works_with_a_warning() -> None:
-    old = Old()
-    with pytest.warns(DeprecationWarning, match="Old has only the five answers"):
-        lease = completed(old)  # type: ignore[arg-type]
-    assert Lease in type(lease).__mro__
-    assert (lease.record, lease.redelivered, lease.delete_in_commit()) == (None, False, None)
-    changes = {"failed": True, "undeliverable_here": False, "annotations": None}
-    lease.accepted()
-    lease.rejected("c", "d", {"e": 1})
-    lease.released()
-    lease.modified(**changes)  # type: ignore[arg-type]
-    lease.lost()
-    assert old.said == ["accepted", ("c", "d", {"e": 1}), "released", changes, "lost"]

@@ -99,38 +99,22 @@ def tls_dialling(command: Callable[..., None]) -> Callable[..., None]:
         is_flag=True,
         help="Do not verify the certificate; anyone could then pretend to be the peer.",
     )
-    @click.option("--cafile", type=_FILE, hidden=True)
-    @click.option("--cert", type=_FILE, hidden=True)
-    @click.option("--key", type=_FILE, hidden=True)
     @wraps(command)
     def with_dialling(
         tls_ca: str | None,
         tls_cert: str | None,
         tls_key: str | None,
         insecure: bool,
-        cafile: str | None,
-        cert: str | None,
-        key: str | None,
         allow_plaintext_password: bool = False,
         **others: Any,
     ) -> None:
         dial = DialOptions(
             allow_plaintext_password=allow_plaintext_password,
-            cafile=_renamed("--cafile", cafile, "--tls-ca", tls_ca),
-            cert=_renamed("--cert", cert, "--tls-cert", tls_cert),
-            key=_renamed("--key", key, "--tls-key", tls_key),
+            cafile=tls_ca,
+            cert=tls_cert,
+            key=tls_key,
             insecure=insecure,
         )
         command(dial=dial, **others)
 
     return with_dialling
-
-
-def _renamed(old: str, former: str | None, new: str, value: str | None) -> str | None:
-    """What was given by either name of an option."""
-    if former is None:
-        return value
-    if value is not None:
-        raise click.UsageError(f"{old} is the former name of {new}: give {new} alone.")
-    click.echo(f"amqp10: {old} is called {new} now, and will go by that name only", err=True)
-    return former

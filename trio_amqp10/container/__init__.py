@@ -32,7 +32,6 @@ if _typing.TYPE_CHECKING:
     from .rights.quotas import Quotas as Quotas
 else:
     from trio_amqp10.lazy_names import lazy_names as _lazy_names
-    from trio_amqp10.renamed import __getattr__ as _old_name
 
     __getattr__, __dir__, __all__ = _lazy_names(
         __name__,
@@ -52,5 +51,4 @@ else:
             ".rights.claims": "Claim SasKeys TokenOffer",
             ".rights.quotas": "Quotas",
         },
-        otherwise=_old_name,
     )

@@ -23,7 +23,6 @@ from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.peer.option_signatures import takes_as, takes_on
-from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.sasl import Server
 from trio_amqp10.tokens import path_of
 
@@ -140,11 +139,6 @@ class Container(HandlerDecorators):
         accounts: what each identity has; None without quotas.
         amqp10: what it is to peers that speak AMQP 1.0.
     """
-
-    echoes: RenamedAttribute = RenamedAttribute("amqp10.echoes")
-    kinds: RenamedAttribute = RenamedAttribute("amqp10.kinds")
-    outlet_class: RenamedAttribute = RenamedAttribute("amqp10.outlet_class")
-    keepers: RenamedAttribute = RenamedAttribute("retaining_nodes")
 
     def __init__(
         self,

@@ -16,7 +16,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.renamed import RenamedAttribute
 
 from .nodes.content import Content
 from .nodes.form_registry import content_of
@@ -50,7 +49,6 @@ class PublishedArrival:
     __slots__ = ("_on_answer", "content", "settled", "state")
 
     tag = b""
-    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     def __init__(self, content: Content, on_answer: Callable[[RefusedError | None], object]) -> None:
         self.content: Final = content
@@ -267,7 +265,6 @@ class WindowOutlet:
     max_message_size: int | None = None
     final = True
     sender: Any = None
-    interest: RenamedAttribute = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,

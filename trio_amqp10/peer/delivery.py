@@ -15,7 +15,6 @@ from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.message.tolerant import message_class
 from trio_amqp10.net.waiters import Waiter
-from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
 from trio_amqp10.spec.transport import Error
@@ -116,8 +115,6 @@ class Delivery(EngineIncoming):
     """
 
     __slots__ = ()
-
-    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     message_class: ClassVar[type[Message]] = Message
 

@@ -19,7 +19,6 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError
-from trio_amqp10.renamed import RenamedAttribute
 
 from .node import RefusedError
 from .relay import Feed
@@ -153,7 +152,6 @@ class DeadLetter:
     )
 
     tag = b""
-    foretell: RenamedAttribute = RenamedAttribute("record_acceptance")
 
     def __init__(
         self,

@@ -34,7 +34,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
-from trio_amqp10.renamed import RenamedAttribute, add_older_names, adopt_older_names, with_renamed_argument
 
 from .watermark import Watermark
 
@@ -241,13 +240,6 @@ class Lease(Protocol):
         """
         return None
 
-    if not TYPE_CHECKING:
-        strike = RenamedAttribute("delete_in_commit")
-
-        def __init_subclass__(cls, **options: Any) -> None:
-            super().__init_subclass__(**options)
-            adopt_older_names(cls, {"strike": "delete_in_commit"})
-
     def accepted(self) -> None:
         """The peer has processed it."""
         ...
@@ -436,18 +428,6 @@ class NodeLink(Protocol):
         ...
 
 
-_OLDER_NAMES: Final = {
-    "takes": "accepts_senders",
-    "gives": "accepts_receivers",
-    "filters": "applies_filters",
-    "confirms": "may_refuse_outcomes",
-    "leasing": "leases_messages",
-    "keeps": "keeps_subscriptions",
-    "pairs": "answers_link_pairs",
-    "storing": "stores_messages",
-}
-
-
 class Node:
     """Something in a container that has an address. Subclass it, and ``container.add_node(node)``.
 
@@ -482,15 +462,6 @@ class Node:
 
     attaching_links = 0
     """Links that are being attached to it, and are neither inlets nor outlets yet."""
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        adopt_older_names(cls, _OLDER_NAMES)
-        check = vars(cls).get("check_outlet")
-        if check is not None:
-            cls.check_outlet = with_renamed_argument(check, "interest", "subscription_terms")  # type: ignore[method-assign]
-
-    house: RenamedAttribute = RenamedAttribute("container")
 
     def __init__(self, address: str) -> None:
         self.address = address
@@ -565,9 +536,6 @@ class Node:
         if not self.accepts_receivers:
             raise RefusedError(Condition.NOT_ALLOWED, f"{self.address!r} gives no messages")
 
-    if not TYPE_CHECKING:
-        check_outlet = with_renamed_argument(check_outlet, "interest", "subscription_terms")
-
     def add_outlet(self, outlet: Outlet) -> None:
         """A peer receives from now on; ``on_demand`` follows."""
         self.outlets[outlet] = None
@@ -630,6 +598,3 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"
-
-
-add_older_names(Node, _OLDER_NAMES)

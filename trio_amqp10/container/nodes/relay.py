@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
-from trio_amqp10.renamed import RenamedAttribute
 
 from .answers import refuse, release
 from .node import Arrival, Inlet, Node, Peer, RefusedError
@@ -96,7 +95,6 @@ class _Posted:
     __slots__ = ("_answered", "content", "refusal", "settled", "state")
 
     tag = b""
-    foretell = RenamedAttribute("record_acceptance")
 
     def __init__(self, content: Content) -> None:
         self.content = content

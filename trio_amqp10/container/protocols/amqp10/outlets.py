@@ -10,13 +10,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.content import Content
-from trio_amqp10.container.nodes.older_leases import completed
 from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, LocalProtocolError, MessageSizeError
 from trio_amqp10.peer.statistics import SenderStatistics, sending_figures
-from trio_amqp10.renamed import RenamedAttribute
 from trio_amqp10.spec.messaging import Accepted, ExpiryPolicy
 from trio_amqp10.spec.transport import SenderSettleMode
 
@@ -63,8 +61,6 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     """
 
     __slots__ = ("_pending_sends", "_sender", "copying", "peer", "subscription_terms", "wants")
-
-    interest: RenamedAttribute = RenamedAttribute("subscription_terms")
 
     def __init__(
         self,
@@ -176,11 +172,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
                 payload, message_format = to_transfer(content)
             if link.size_limit is not None and len(payload) > link.size_limit:
                 raise MessageSizeError(len(payload), link.size_limit)
-            if lease is not None:
-                if not hasattr(lease, "delete_in_commit"):
-                    lease = completed(lease)
-                if link.txn_id is not None:
-                    work = self.peer.coordinator.live(link.txn_id)
+            if lease is not None and link.txn_id is not None:
+                work = self.peer.coordinator.live(link.txn_id)
             if (
                 self._pending_sends is None
                 or lease is None
