@@ -1,5 +1,5 @@
 #!/bin/sh
-# Install real peers into .peers (git-ignored), each by itself and only if it is not there yet:
+# Install real peers into .peers (git-ignored), all at once, each by itself and only if it is not there yet:
 #     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
@@ -9,10 +9,20 @@ set -u
 root=$(cd "$(dirname "$0")/../.." && pwd)
 peers=${PEERS:-$root/.peers}
 python=${PYTHON:-python3}
-updated=
-failed=
 
 say() { printf '%s\n' "$*" >&2; }
+
+# one_at_a_time LOCK COMMAND...: while another peer's process does the same, wait.
+one_at_a_time() {
+    lock=$peers/.lock-$1
+    shift
+    (flock 9 && "$@") 9>"$lock"
+}
+
+# Once in each run.
+apt_update() {
+    one_at_a_time update sh -c '[ -e "$0" ] || { apt-get update -qq >&2 && touch "$0"; }' "$peers/.updated"
+}
 
 # apt_install PACKAGE...: only those that are missing; root only.
 apt_install() {
@@ -26,12 +36,9 @@ apt_install() {
         say "needs root once, to run: apt-get install$missing"
         return 1
     fi
-    if [ -z "$updated" ]; then
-        apt-get update -qq >&2 || return 1
-        updated=yes
-    fi
+    apt_update || return 1
     # shellcheck disable=SC2086  # a list of words
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >&2
+    one_at_a_time apt env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends $missing >&2
 }
 
 # What pip needs to build Proton with TLS, and SASL beyond ANONYMOUS and PLAIN, and to make environments.
@@ -44,24 +51,37 @@ sys.exit(not os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Pyth
     "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv
 }
 
+# build_proton: one wheel for all that need it. One that pip built and kept before the libraries were there would lack TLS
+# and SASL, hence no cache of pip's.
+build_proton() {
+    ls "$peers/wheels"/python_qpid_proton-*.whl >/dev/null 2>&1 && return 0
+    prepare_proton || return 1
+    rm -rf "$peers/wheels.partial" "$peers/wheels" &&
+        "$python" -m venv "$peers/wheels.partial" &&
+        "$peers/wheels.partial/bin/python" -m pip wheel -q --no-cache-dir --no-deps --no-binary python-qpid-proton \
+            --wheel-dir "$peers/wheels.partial" python-qpid-proton==0.40.0 >&2 &&
+        mkdir "$peers/wheels" &&
+        mv "$peers/wheels.partial"/*.whl "$peers/wheels" &&
+        rm -rf "$peers/wheels.partial"
+}
+
 install_proton() {
     "$peers/proton/bin/python" -c 'import proton' 2>/dev/null && return 0
-    # A wheel that pip built and kept before the libraries were there would lack TLS and SASL, hence no cache.
-    prepare_proton || return 1
+    one_at_a_time proton build_proton || return 1
     rm -rf "$peers/proton"
     "$python" -m venv "$peers/proton" &&
-        "$peers/proton/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton python-qpid-proton==0.40.0 >&2 &&
+        "$peers/proton/bin/python" -m pip install -q --no-compile --no-cache-dir "$peers/wheels"/python_qpid_proton-*.whl >&2 &&
         "$peers/proton/bin/python" -c 'import proton'
 }
 
 # RabbitMQ's client for AMQP 1.0, which is built on Proton.
 install_rabbitmq_client() {
     "$peers/rabbitmq-client/bin/python" -c 'import rabbitmq_amqp_python_client' 2>/dev/null && return 0
-    prepare_proton || return 1
+    one_at_a_time proton build_proton || return 1
     rm -rf "$peers/rabbitmq-client"
     "$python" -m venv "$peers/rabbitmq-client" &&
-        "$peers/rabbitmq-client/bin/python" -m pip install -q --no-cache-dir --no-binary python-qpid-proton \
-            python-qpid-proton==0.40.0 rabbitmq-amqp-python-client==1.0.1 >&2 &&
+        "$peers/rabbitmq-client/bin/python" -m pip install -q --no-compile --no-cache-dir \
+            "$peers/wheels"/python_qpid_proton-*.whl rabbitmq-amqp-python-client==1.0.1 >&2 &&
         "$peers/rabbitmq-client/bin/python" -c 'import rabbitmq_amqp_python_client'
 }
 
@@ -70,7 +90,7 @@ install_pika() {
     "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu, celery' 2>/dev/null && return 0
     rm -rf "$peers/pika"
     "$python" -m venv "$peers/pika" &&
-        "$peers/pika/bin/python" -m pip install -q --no-cache-dir --only-binary :all: pika aio-pika kombu celery >&2 &&
+        "$peers/pika/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: pika aio-pika kombu celery >&2 &&
         "$peers/pika/bin/python" -c 'import pika, aio_pika, kombu, celery'
 }
 
@@ -79,7 +99,7 @@ install_frameworks() {
     "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit' 2>/dev/null && return 0
     rm -rf "$peers/frameworks"
     "$python" -m venv "$peers/frameworks" &&
-        "$peers/frameworks/bin/python" -m pip install -q --no-cache-dir --only-binary :all: \
+        "$peers/frameworks/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: \
             celery 'dramatiq[rabbitmq]' 'faststream[rabbit]' >&2 &&
         "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit'
 }
@@ -90,6 +110,7 @@ install_java() {
     command -v java >/dev/null || apt_install openjdk-17-jre-headless || return 1
     command -v dpkg-deb >/dev/null || return 1
     rm -rf "$peers/java" "$peers/java.deb"
+    apt_update || return 1
     mkdir -p "$peers/java.deb" &&
         (cd "$peers/java.deb" && apt-get download -qq librabbitmq-client-java libslf4j-java) >&2 &&
         for package in "$peers/java.deb"/*.deb; do dpkg-deb -x "$package" "$peers/java" || return 1; done &&
@@ -109,6 +130,7 @@ install_cyrus() {
     [ -x "$peers/cyrus/usr/sbin/saslpasswd2" ] && return 0
     command -v dpkg-deb >/dev/null || return 1
     rm -rf "$peers/cyrus" "$peers/cyrus.deb"
+    apt_update || return 1
     mkdir -p "$peers/cyrus.deb" &&
         (cd "$peers/cyrus.deb" && apt-get download -qq sasl2-bin) >&2 &&
         dpkg-deb -x "$peers/cyrus.deb"/sasl2-bin*.deb "$peers/cyrus" &&
@@ -124,7 +146,8 @@ install_rhea() {
         npm install --silent --no-fund --no-audit --prefix "$peers/rhea" rhea@3.0.5 ws@8 >&2
 }
 
-# rabbitmq MAJOR SUITE: a Debian tree with nothing but what the broker needs.
+# rabbitmq MAJOR SUITE: a Debian tree with nothing but what the broker needs. Its packages are only unpacked: the broker runs in
+# the tree without their being configured, but for the user that it runs as.
 install_rabbitmq() {
     tree=$peers/rabbitmq$1
     [ -x "$tree/usr/lib/rabbitmq/bin/rabbitmq-server" ] && [ -f "$tree/etc/hosts" ] && return 0
@@ -133,16 +156,27 @@ install_rabbitmq() {
         return 1
     fi
     apt_install debootstrap || return 1
+    apt_update || return 1
     # The mirror that apt uses here; none found means debootstrap's own default.
     # shellcheck disable=SC2016  # a format of apt's, not ours
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Component: main' |
         grep -v -e security -e '^file:' | head -n 1)
     rm -rf "$tree" "$tree.partial"
     # shellcheck disable=SC2086  # no mirror is no argument
-    if ! debootstrap --variant=minbase --include=rabbitmq-server "$2" "$tree.partial" $mirror >"$tree.log" 2>&1; then
+    if ! debootstrap --foreign --variant=minbase --include=rabbitmq-server "$2" "$tree.partial" $mirror >"$tree.log" 2>&1; then
         tail -n 5 "$tree.log" >&2
         return 1
     fi
+    for package in "$tree.partial/var/cache/apt/archives"/*.deb; do
+        dpkg-deb -x "$package" "$tree.partial" || return 1
+    done
+    for table in passwd group; do
+        cp "$tree.partial/usr/share/base-passwd/$table.master" "$tree.partial/etc/$table" || return 1
+    done
+    echo 'rabbitmq:x:101:102::/var/lib/rabbitmq:/usr/sbin/nologin' >>"$tree.partial/etc/passwd"
+    echo 'rabbitmq:x:102:' >>"$tree.partial/etc/group"
+    mkdir -p "$tree.partial/var/lib/rabbitmq"
+    chown 101:102 "$tree.partial/var/lib/rabbitmq"
     # The node's name ends in @localhost, and Erlang wants to look that up.
     echo '127.0.0.1 localhost' >"$tree.partial/etc/hosts"
     rm -rf "$tree.partial/var/cache/apt/archives"/*.deb
@@ -155,7 +189,7 @@ install_azure() {
     "$python" -c 'import ensurepip' 2>/dev/null || apt_install python3-venv || return 1
     rm -rf "$peers/azure"
     "$python" -m venv "$peers/azure" &&
-        "$peers/azure/bin/python" -m pip install -q azure-servicebus==7.15.0 azure-eventhub==5.15.1 >&2
+        "$peers/azure/bin/python" -m pip install -q --no-compile azure-servicebus==7.15.0 azure-eventhub==5.15.1 >&2
 }
 
 # The same of Microsoft's for JavaScript, on rhea.
@@ -179,35 +213,41 @@ install_chromium() {
     apt_install chromium
 }
 
-mkdir -p "$peers"
-[ $# -gt 0 ] || set -- proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib java azure-js frameworks tshark chromium
-for peer in "$@"; do
-    case $peer in
-    proton) install_proton ;;
-    cyrus) install_cyrus ;;
-    rhea) install_rhea ;;
+# install PEER: and say what came of it.
+install() {
+    began=$(date +%s)
+    case $1 in
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
-    azure) install_azure ;;
-    azure-js) install_azure_js ;;
-    rabbitmq-client) install_rabbitmq_client ;;
-    pika) install_pika ;;
-    amqplib) install_amqplib ;;
-    java) install_java ;;
-    frameworks) install_frameworks ;;
-    tshark) install_tshark ;;
-    chromium) install_chromium ;;
+    *) "install_$(echo "$1" | tr - _)" ;;
+    esac
+    status=$?
+    took=$(($(date +%s) - began))
+    [ $status -eq 0 ] && say "$1: ready after $took s" || say "$1: could not be had"
+    return $status
+}
+
+all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks pika azure azure-js cyrus rhea amqplib java tshark"
+mkdir -p "$peers"
+rm -f "$peers/.updated"
+# shellcheck disable=SC2086  # a list of words
+[ $# -gt 0 ] || set -- $all
+for peer in "$@"; do
+    case " $all " in
+    *" $peer "*) ;;
     *)
-        say "no such peer: $peer (proton cyrus rhea rabbitmq4 rabbitmq3 azure rabbitmq-client pika amqplib java azure-js frameworks tshark chromium)"
+        say "no such peer: $peer ($all)"
         exit 2
         ;;
     esac
-    status=$?
-    if [ $status -eq 0 ]; then
-        say "$peer: ready"
-    else
-        say "$peer: could not be had"
-        failed=yes
-    fi
+done
+processes=
+for peer in "$@"; do
+    install "$peer" &
+    processes="$processes $!"
+done
+failed=
+for process in $processes; do
+    wait "$process" || failed=yes
 done
 [ -z "$failed" ]
