@@ -146,7 +146,7 @@ mutants: $(VENV)/.mutants ## change the code in small ways, and list what no tes
 
 soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
 	$(BIN)/python -m tests.soak --kills $(KILLS)
-	$(BIN)/python -m tests.soak --kills $(KILLS) --dialect 0-9-1
+	$(BIN)/python -m tests.soak --kills $(KILLS) --dialects 0-9-1 10.3 amqp-fast 1.0-draft-2010
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 	$(BIN)/python -m tests.soak.moves --kills $(KILLS)
 

@@ -99,6 +99,22 @@ def _kills(figures: dict[str, Any]) -> str:
     return _pairs((name.replace("_", " "), _count(value)) for name, value in figures.items())
 
 
+def _kills_dialects(figures: dict[str, Any]) -> str:
+    keys = (
+        "dialect",
+        "kills",
+        "attempted",
+        "accepted",
+        "lost",
+        "duplicated",
+        "unexplained",
+        "unexpected",
+        "recovered",
+    )
+    rows = [[run["dialect"], *(_count(run[key]) for key in keys[1:])] for run in figures["runs"]]
+    return table(keys, rows, (16, *(10,) * 8))
+
+
 def _spark_kills(figures: dict[str, Any]) -> str:
     head = (
         "peer",
@@ -238,14 +254,16 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         "python -m tests.soak --kills 500 --results docs/results/kills.json",
         _kills,
     ),
-    "kills091": (
-        "SIGKILL under confirmed publishes of 0-9-1",
+    "kills_dialects": (
+        "SIGKILL under the other protocols",
         (
-            "``make soak``. A container with a store is killed again and again while our client and pika publish persistent"
-            " messages in confirm mode; each queue has a consumer of 0-9-1 and one of 1.0. A confirm counts as accepted."
+            "``make soak``. A container with a store is killed again and again while clients of one protocol send durable messages. A"
+            " confirm of 0-9-1, the commit of a transaction of 10.3, the answer to a message of AMQP/Fast and an outcome of the draft count"
+            " as accepted. One of the publishers of 0-9-1 is pika. Each queue has a consumer of the protocol and one of 1.0,"
+            " but for the draft, which is served in place of 1.0."
         ),
-        "python -m tests.soak --kills 20 --dialect 0-9-1 --results docs/results/kills091.json",
-        _kills,
+        "python -m tests.soak --kills 10 --dialects 0-9-1 10.3 amqp-fast 1.0-draft-2010 --results docs/results/kills_dialects.json",
+        _kills_dialects,
     ),
     "spark_kills": (
         "SIGKILL under a Spark query",

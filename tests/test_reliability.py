@@ -34,7 +34,12 @@ LEFT = {
         ]
     },
     "kills": {"kills": 3, "lost": 0},
-    "kills091": {"kills": 4, "lost": 0},
+    "kills_dialects": {
+        "runs": [
+            {"dialect": "10.3", "kills": 4, "attempted": 34_567}
+            | dict.fromkeys(("accepted", "lost", "duplicated", "unexplained", "unexpected", "recovered"), 0)
+        ]
+    },
     "spark_kills": {
         "runs": [
             {
@@ -111,6 +116,7 @@ def test_page_shows_the_figures_of_every_run_that_left_some(
     for figure in (
         "12,345",
         "23,456",
+        "34,567",
         "90.0 %",
         "exactly-once",
         "1,000,000",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
 
-from tests.soak import kills091
+from tests.soak import kills_dialects
 from tests.soak.comebacks import kill_servers
 from tests.soak.kills import Plan, Tally, body_of, run
 
@@ -105,12 +106,13 @@ async def test_nothing_is_lost_or_doubled_exactly_once_when_the_container_is_kil
     assert tally.accepted
 
 
-async def test_container_loses_nothing_that_it_confirmed_to_publishers_of_0_9_1_when_it_is_killed(
-    tmp_path: Path,
+@pytest.mark.parametrize("dialect", kills_dialects.DIALECTS)
+async def test_container_loses_nothing_that_it_confirmed_by_another_protocol_when_it_is_killed(
+    dialect: str, tmp_path: Path
 ) -> None:
     plan = Plan(kills=2, senders=2, most=0.4)
     with trio.fail_after(120):
-        tally = await kills091.run(tmp_path / "store", plan, pika=kills091.PIKA.exists())
+        tally = await kills_dialects.run(tmp_path / "store", dialect, plan, kills_dialects.PIKA.exists())
     counts = tally.counts()
     assert counts["kills"] == 2
     assert {name.partition("-")[0] for name in tally.accepted} >= {"one", "two"}

@@ -6,7 +6,6 @@ import argparse
 import json
 import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import trio
 
 from tests.results import add_option, write
 
-from . import kills, kills091, steady
+from . import kills, kills_dialects, steady
 
 
 def main() -> None:
@@ -24,7 +23,11 @@ def main() -> None:
         "--minutes", type=float, default=None, help="load a container that is not killed, for so long"
     )
     parser.add_argument(
-        "--dialect", choices=["1.0", "0-9-1"], default="1.0", help="of those that send to what is killed"
+        "--dialects",
+        nargs="+",
+        choices=kills_dialects.DIALECTS,
+        default=[],
+        help="of those that send to what is killed, each in turn; without it 1.0",
     )
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--receivers", type=int, default=2)
@@ -33,31 +36,42 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
-        if arguments.minutes is None:
-            figures, faults = _kill(store, arguments)
-        else:
+        if arguments.minutes is not None:
+            kind = "steady"
             outcome = trio.run(steady.run, store, arguments.minutes)
             figures, faults = outcome.figures(), outcome.faults()
+        elif arguments.dialects:
+            kind = "kills_dialects"
+            figures, faults = _kill_dialects(Path(folder), arguments)
+        else:
+            kind = "kills"
+            tally = trio.run(kills.run, store, _plan(arguments))
+            figures, faults = tally.counts(), tally.faults()
     print(json.dumps(figures))
-    kind = "kills" if arguments.dialect == "1.0" else "kills091"
-    write(arguments.results, kind if arguments.minutes is None else "steady", figures)
+    write(arguments.results, kind, figures)
     if faults:
-        sys.exit("\n".join(f"FAILED: {fault}" for fault in faults))
+        sys.exit("\n".join(f"FAILED: see `{fault}`" for fault in faults))
 
 
-def _kill(store: Path, arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
-    plan = kills.Plan(
+def _plan(arguments: argparse.Namespace) -> kills.Plan:
+    return kills.Plan(
         kills=arguments.kills,
         senders=arguments.senders,
         receivers=arguments.receivers,
         seed=arguments.seed,
     )
-    if arguments.dialect == "1.0":
-        tally = trio.run(kills.run, store, plan)
-    else:
-        tally = trio.run(partial(kills091.run, store, plan, pika=kills091.PIKA.exists()))
-    faults = [name for name in ("lost", "unexpected", "unexplained", "torn") if getattr(tally, name)]
-    return tally.counts(), [f"see `{name}`" for name in faults]
+
+
+def _kill_dialects(folder: Path, arguments: argparse.Namespace) -> tuple[dict[str, Any], list[str]]:
+    runs: list[dict[str, Any]] = []
+    faults: list[str] = []
+    for dialect in arguments.dialects:
+        tally = trio.run(
+            kills_dialects.run, folder / dialect, dialect, _plan(arguments), kills_dialects.PIKA.exists()
+        )
+        runs.append({"dialect": dialect, **tally.counts()})
+        faults += [f"{fault} of {dialect}" for fault in tally.faults()]
+    return {"runs": runs}, faults
 
 
 main()

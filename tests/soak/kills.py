@@ -100,6 +100,10 @@ class Tally:
     def torn(self) -> list[tuple[str, str]]:
         return [pair for pair in self.pairs if len(self.received.keys() & set(pair)) == 1]
 
+    def faults(self) -> list[str]:
+        """Those of the table above that must be 0, and are not."""
+        return [name for name in ("lost", "unexpected", "unexplained", "torn") if getattr(self, name)]
+
     def counts(self) -> dict[str, int]:
         """All that is counted, in the words of the table above."""
         return {
