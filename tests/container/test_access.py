@@ -459,7 +459,7 @@ def test_rules_for_everybody_hold_for_who_is_not_authenticated_and_for_users_of_
 
 
 _FORM = "is no rule: (user, actions, addresses), as in ('ada', 'send receive', 'orders/*')"
-_PARTS = ": a user, and any of open, send, receive, create, transact, are due"
+_PARTS = ": a user, and any of open, send, receive, create, delete, transact, are due"
 _WHERE = ": to send to or receive from which addresses? * means all"
 
 

@@ -519,7 +519,7 @@ def test_container_has_one_cbs() -> None:
 
 @pytest.mark.parametrize("entry", [("", "send"), ("k", ""), ("k", "sned"), ("k", "open")])
 def test_sas_keys_need_a_key_and_rights(entry: tuple[str, str]) -> None:
-    why = "'name': a key, and any of create, receive, send, transact, are due, not "
+    why = "'name': a key, and any of create, delete, receive, send, transact, are due, not "
     with pytest.raises(LocalProtocolError, match=why):
         SasKeys({"name": entry})
 

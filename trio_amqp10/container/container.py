@@ -28,6 +28,7 @@ from trio_amqp10.tokens import path_of
 
 from .available_memory import default_limit
 from .background_tasks import TaskRunner
+from .broker.addresses import EXCHANGES, spell_exchange
 from .broker.topology import Topology
 from .connections import Connections
 from .decorators import HandlerDecorators
@@ -469,9 +470,9 @@ class Container(HandlerDecorators):
         """What knows what this peer may do."""
         return Guard(peer, self.authorise, self.resolve, self._needs_no_permission)
 
-    def _needs_no_permission(self, address: str) -> bool:
+    def _needs_no_permission(self, peer: Subject, address: str) -> bool:
         node = self.nodes.get(address)
-        return node is not None and node.needs_no_permission
+        return node is not None and (node.needs_no_permission or node.is_own_of(peer))
 
     def find(self, address: str) -> Node:
         """The node of this address; made now, where nothing is said against it.
@@ -490,7 +491,9 @@ class Container(HandlerDecorators):
         return self._make_queue(address, _FIRST_USE)
 
     def resolve(self, address: str) -> str:
-        """What an address means here: the path of a URI, for clients of Azure, who write one."""
+        """What an address means here: the path of a URI, for clients of Azure; one spelling of that of an exchange."""
+        if address.startswith(EXCHANGES):
+            return spell_exchange(address)
         return path_of(address) or address if self._resolves_uris and "://" in address else address
 
     def make_temporary(self, address: str, kept_by: frozenset[str]) -> Queue:

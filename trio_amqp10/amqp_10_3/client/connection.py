@@ -54,7 +54,7 @@ class Connection(ConnectionBase[Channel]):
             prefetch_octets: octets of unsettled deliveries under way for all of them together; 0 for no limit.
             realm: what the ticket is for; None for no ticket, where the server needs none.
             exclusive: no other channel is to have a ticket of the realm.
-            rights: what the ticket permits; see ``Channel.request_access``. A user who may not make nodes asks for no ``active`` one.
+            rights: what the ticket permits; see ``Channel.request_access``. The server may still refuse each method.
 
         Raises (on entering):
             LocalProtocolError: as many channels as were agreed are open, or an argument is out of its range.

@@ -96,6 +96,9 @@ class BrokerQueue(Queue):
         """What a second declaration is compared with."""
         return {"durable": self.wants_durable, "auto_delete": self.auto_delete, **self.arguments}
 
+    def is_own_of(self, peer: Peer) -> bool:
+        return self.owner is peer
+
     def check_owner(self, peer: Peer | None) -> None:
         """Raise ``LockedError`` if it is another connection's; None is the program itself, which may do all."""
         if self.owner is not None and peer is not None and self.owner is not peer:

@@ -126,6 +126,11 @@ class Topology:
             self._definitions = Definitions(journal)
             self._definitions.restore(self)
 
+    @staticmethod
+    def plain(name: str) -> str:
+        """A name without line feeds and carriage returns, as what is declared has it."""
+        return name.translate(_DROPPED)
+
     def when_stored(self, done: Done) -> None:
         """Have ``done`` called once all that was declared and deleted so far is safe, or with what went wrong.
 

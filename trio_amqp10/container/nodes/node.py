@@ -487,6 +487,13 @@ class Node:
     needs_no_permission = False
     """Whether a peer that may be connected needs no other permission to send to it and receive from it."""
 
+    maker: Peer | None = None
+    """The peer whose connection this was made for, which then needs no permission for it; None for any other node."""
+
+    def is_own_of(self, peer: Peer) -> bool:
+        """Whether this was made for the connection of this peer."""
+        return self.maker is peer
+
     refuses_durable = False
     """Whether it takes no message that is to survive the process, as it keeps none that does (3.2.1)."""
 

@@ -19,16 +19,17 @@ from trio_amqp10.container.endpoints import Publisher
 from trio_amqp10.net.waiters import OneShotEvent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from trio_amqp10.container.connected_peer import ServingContainer
-    from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.rights.guard import Wish
+    from trio_amqp10.container.nodes.node import Node, RefusedError
+    from trio_amqp10.container.rights.guard import Need, Wish
     from trio_amqp10.net.pump import Pump, Traffic
     from trio_amqp10.sasl.mechanism import Identity
 
 __all__ = ["ChannelPeer", "EngineWithChannels"]
 
+_ASKED_EACH_TIME: Final = frozenset({"create", "delete"})
 _MOST_GRANTS: Final = 1024
 """Permissions that one connection remembers; above it all are asked for again."""
 
@@ -263,11 +264,27 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
     # -- permissions ------------------------------------------------------------------------
 
     def is_granted(self, wish: Wish) -> bool:
-        """Whether this needs no question: nothing is refused here, or it was asked before."""
-        return not self.guard.asks or wish in self._grants
+        """Whether this needs no question: nothing is refused here, it was asked before, or the node is the peer's own."""
+        guard = self.guard
+        return not guard.asks or wish in self._grants or (wish[1] is not None and guard.is_free(wish[1]))
+
+    def ask(self, needs: Iterable[Need], then: Callable[[RefusedError | None], object]) -> bool:
+        """Call ``then`` with None if one permission of each need is given, otherwise with the refusal; now, or in a task.
+
+        What was permitted before is not asked again.
+
+        Returns:
+            Whether nothing had to be asked; ``then`` is not called in that case.
+        """
+        missing = [need for need in needs if not any(map(self.is_granted, need))]
+        if missing:
+            self.guard.ask_all(missing, then, self.grant)
+        return not missing
 
     def grant(self, wish: Wish) -> None:
-        """It was permitted."""
+        """It was permitted: ``send``, ``receive`` and ``transact`` are remembered, until the guard reviews them."""
+        if wish[0] in _ASKED_EACH_TIME or wish in self._grants:
+            return
         if len(self._grants) >= _MOST_GRANTS:
             for each in list(self._grants):
                 self._revoke(each)

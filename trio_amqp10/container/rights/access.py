@@ -1,18 +1,22 @@
 """Who may do what in a container: the question, and a table that answers it.
 
-================  ==========================================  ==================
+================  ==========================================  ==============================================
 action            a peer wants to                             address
-================  ==========================================  ==================
+================  ==========================================  ==============================================
 open              have a connection                           None
 send              send to a node                              of the node
-receive           receive from a node, or browse it           of the node
-create            have a dynamic node made for it (3.5.3)     None
+receive           receive from a node, browse or purge it     of the node
+create            have a node made                            of the node; None if the container makes up its
+                                                              name, as for a dynamic node (3.5.3)
+delete            have a node deleted                         of the node
 transact          declare transactions (4.1)                  None
-================  ==========================================  ==================
+================  ==========================================  ==============================================
 
-A link to the anonymous terminus needs no permission; each message on it needs one, by its ``to``. So
-is a reply that a node is to send where the request says: or who may ask could have others write
-for it. Nodes that were made for a connection are that connection's own, and need no permission.
+A link to the anonymous terminus needs no permission; each message on it needs one, by its ``to``. A reply
+that a node sends to the address in the request needs one too: otherwise a peer that may send a request could have
+the node write for it. Nodes that were made for a connection are that connection's own, and need no permission.
+
+The question comes before the look at what is there, so a refusal is the same whether the node exists or not.
 
 Knows no links and no connection.
 """
@@ -34,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Access", "Action", "Authorise", "Rules", "permit_claimed", "shown"]
 
-Action = Literal["open", "send", "receive", "create", "transact"]
+Action = Literal["open", "send", "receive", "create", "delete", "transact"]
 
 _ACTIONS: Final = frozenset(get_args(Action))
 
@@ -45,7 +49,8 @@ _DOINGS: Final = {
     "open": "have a connection",
     "send": "send to",
     "receive": "receive from",
-    "create": "have a node made",
+    "create": "create",
+    "delete": "delete",
     "transact": "declare transactions",
 }
 
@@ -55,8 +60,8 @@ class Access:
     """What a peer wants to do: the question that ``Container(authorise=...)`` answers.
 
     Attributes:
-        action: ``"open"``, ``"send"``, ``"receive"``, ``"create"`` or ``"transact"``; as seen from the peer.
-        address: of the node, for ``send`` and ``receive``; otherwise None.
+        action: ``"open"``, ``"send"``, ``"receive"``, ``"create"``, ``"delete"`` or ``"transact"``; as seen from the peer.
+        address: of the node; None for ``open`` and ``transact``, and for ``create`` if the container makes up the name.
         identity: the authenticated identity of the peer; None without a SASL layer.
         container_id: what the peer calls itself, and has not proved.
         claims: what tokens that it put to ``$cbs`` say, as long as they are good.
@@ -81,8 +86,10 @@ class Access:
     def refusal(self) -> str:
         """The description for a peer that may not."""
         who = "a peer that is not authenticated" if self.user is None else shown(self.user)
-        where = "" if self.address is None else f" {shown(self.address)}"
-        return f"{who} may not {_DOINGS[self.action]}{where}"
+        if self.address is not None:
+            return f"{who} may not {_DOINGS[self.action]} {shown(self.address)}"
+        doing = "have a node made" if self.action == "create" else _DOINGS[self.action]
+        return f"{who} may not {doing}"
 
 
 def shown(name: str) -> str:
@@ -107,10 +114,12 @@ class Rules:
     Args:
         rules: each a user, actions and addresses, as strings. The user is a name that was proved, or
             ``*`` for everybody, proved or not. The actions are any of ``send``, ``receive``,
-            ``create``, ``transact`` and ``open``. The addresses are one address, or the beginning of
+            ``create``, ``delete``, ``transact`` and ``open``. The addresses are one address, or the beginning of
             many and ``*``; addresses that begin with ``$``, such as ``$management``, are meant only by a
-            rule that begins so too. Both lists are separated by spaces; addresses may be left out where
-            no action has any.
+            rule that begins so too. Both lists are separated by spaces. Addresses may be left out if
+            the actions are any of the last four: ``create`` and ``delete`` are then permitted for every address
+            that does not begin with ``$``. Whoever may ``create`` at some address may also have nodes whose
+            names the container makes up.
 
     Raises:
         LocalProtocolError: a rule that is none.
@@ -138,7 +147,7 @@ class Rules:
         self._known.add(user)
         for action in actions:
             known = self._rules.setdefault((user, action), [])
-            known.extend((each.removesuffix("*"), each.endswith("*")) for each in addresses)
+            known.extend((each.removesuffix("*"), each.endswith("*")) for each in addresses or ("*",))
 
     def __call__(self, access: Access) -> bool:
         """Whether a rule permits this."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Claim", "SasKeys", "TokenOffer", "Verify"]
 
-_ALL: Final = frozenset({"send", "receive", "create", "transact"})
+_ALL: Final = frozenset({"send", "receive", "create", "delete", "transact"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Claim:
     Attributes:
         audience: what it is for: the URI of a node, or its address, or a URI without a path for all nodes.
         expires: seconds since 1970; None for as long as the connection lasts.
-        rights: any of ``"send"``, ``"receive"``, ``"create"`` and ``"transact"``.
+        rights: any of ``"send"``, ``"receive"``, ``"create"``, ``"delete"`` and ``"transact"``.
         subject: whose token it is, or which key made it; for your own use.
     """
 

@@ -16,7 +16,7 @@ import inspect
 import logging
 import weakref
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import trio
 
@@ -26,13 +26,13 @@ from trio_amqp10.errors import Condition
 from .access import Access, Action
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator, Iterable
 
     from .access import Authorise
     from .claims import Claim
     from .subject import Subject
 
-__all__ = ["Guard", "Wish"]
+__all__ = ["Guard", "Need", "Wish"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -40,6 +40,11 @@ _FAILED: Final = RefusedError(Condition.INTERNAL_ERROR, "whether this is permitt
 
 Wish = tuple[Action, str | None]
 """What a peer wants to do, and the address of the node, where there is one."""
+
+Need = tuple[Wish, ...]
+"""Permissions of which a peer needs one; they are asked for in this order until one is given."""
+
+_Steps: TypeAlias = "Generator[tuple[Awaitable[Any], Access], RefusedError | None, RefusedError | None]"
 
 
 class Guard:
@@ -49,7 +54,7 @@ class Guard:
         peer: whose.
         hook: what answers; None permits all.
         resolve: what an address means here.
-        needs_no_permission: whether a node of this address needs none, but that to be connected.
+        needs_no_permission: whether a peer needs none for the node of an address, but that to be connected.
 
     Attributes:
         pending_answers: answers about messages that are awaited: no transaction is discharged meanwhile.
@@ -60,10 +65,10 @@ class Guard:
         peer: Subject,
         hook: Authorise | None,
         resolve: Callable[[str], str],
-        needs_no_permission: Callable[[str], bool],
+        needs_no_permission: Callable[[Subject, str], bool],
     ) -> None:
         self.pending_answers = 0
-        self._peer: Subject = weakref.proxy(peer)  # which owns this: no cycle
+        self._peer_ref = weakref.ref(peer)  # which owns this: no cycle
         self._hook = hook
         self._resolve = resolve
         self._needs_no_permission = needs_no_permission
@@ -71,6 +76,13 @@ class Guard:
         self._permitted: dict[Any, Wish] = {}
         self._claims: dict[str, tuple[Claim, trio.CancelScope]] = {}
         self._closed = False
+
+    @property
+    def _peer(self) -> Subject:
+        peer = self._peer_ref()
+        if peer is None:
+            raise ReferenceError("the connection is over and forgotten")
+        return peer
 
     @property
     def asks(self) -> bool:
@@ -106,6 +118,82 @@ class Guard:
     ) -> None:
         then(await self._finish(answer, access))
 
+    def ask_all(
+        self,
+        needs: Iterable[Need],
+        then: Callable[[RefusedError | None], object],
+        on_permitted: Callable[[Wish], object],
+    ) -> None:
+        """Ask for one permission of each need, one after the other; ``then`` is called as for ``ask``, with the first refusal.
+
+        Which questions are asked depends on the needs and the answers alone, never on what is there.
+
+        Args:
+            needs: all of them are needed.
+            then: called once, now or in a task.
+            on_permitted: called with each permission that was given in answer to a question.
+        """
+        steps = self._steps(needs, on_permitted)
+        try:
+            pending = next(steps)
+        except StopIteration as done:
+            refusal = done.value
+        else:
+            self._peer.start_soon(self._ask_on, steps, pending, then)
+            return
+        then(refusal)
+
+    async def _ask_on(
+        self,
+        steps: _Steps,
+        pending: tuple[Awaitable[Any], Access],
+        then: Callable[[RefusedError | None], object],
+    ) -> None:
+        while True:
+            answer = await self._finish(*pending)
+            try:
+                pending = steps.send(answer)
+            except StopIteration as done:
+                refusal = done.value
+                break
+        then(refusal)
+
+    def _steps(self, needs: Iterable[Need], on_permitted: Callable[[Wish], object]) -> _Steps:
+        """Yield each answer that has to be awaited; return the refusal, if any."""
+        for need in needs:
+            first: RefusedError | None = None
+            for wish in need:
+                access = self._access(wish)
+                if access is None:
+                    break
+                answer = self._begin(access)
+                if answer is not None and not isinstance(answer, RefusedError):
+                    answer = yield answer, access
+                if answer is None:
+                    on_permitted(wish)
+                    break
+                first = first or answer
+            else:
+                return first
+        return None
+
+    async def check_all(self, *needs: Need) -> None:
+        """Raise ``RefusedError`` unless one permission of each need is given. Cancelled: it is not known."""
+        steps = self._steps(needs, _ignore)
+        try:
+            pending = next(steps)
+            while True:
+                pending = steps.send(await self._finish(*pending))
+        except StopIteration as done:
+            refusal = done.value
+        if refusal is not None:
+            raise refusal
+
+    def is_free(self, address: str) -> bool:
+        """Whether the peer needs no permission for this address: the node is its own, or everybody's."""
+        address = self._resolve(address)
+        return address in self._own or self._needs_no_permission(self._peer, address)
+
     def _begin(self, access: Access) -> RefusedError | Awaitable[Any] | None:
         assert self._hook is not None
         try:
@@ -127,7 +215,7 @@ class Guard:
         action, address = wish
         if address is not None:
             address = self._resolve(address)
-            if address in self._own or self._needs_no_permission(address):
+            if address in self._own or self._needs_no_permission(self._peer, address):
                 return None
         peer = self._peer
         return Access(
@@ -203,6 +291,10 @@ class Guard:
         for _, scope in self._claims.values():
             scope.cancel()
         self._claims.clear()
+
+
+def _ignore(_wish: Wish) -> None:
+    """Nothing is remembered."""
 
 
 def _judge(answer: object, access: Access) -> RefusedError | None:

@@ -231,11 +231,12 @@ async def test_exclusive_ticket_keeps_others_out_while_its_channel_lasts() -> No
             assert await one.refused(spec.AccessRequest(exclusive=True)) == ("connection", 403)
 
 
-async def test_right_to_create_is_asked_with_the_ticket() -> None:
+async def test_ticket_does_not_replace_the_permissions_of_the_user() -> None:
     container = Container(authorise=lambda access: access.action != "create")
     async with opened(dialect=Amqp103(container)) as client:
-        assert (await client.ask(spec.AccessRequest(read=True))).name == "access.request-ok"
-        assert await client.refused(ALL) == ("connection", 403)
+        ticket = (await client.ask(ALL))["ticket"]
+        assert await client.refused(spec.QueueDeclare(ticket=ticket, queue="q")) == ("channel", 403)
+    assert "q" not in container.nodes
 
 
 # -- hooks ----------------------------------------------------------------------------------

@@ -29,22 +29,25 @@ from .faults import fault_of
 from .publishing import Publishing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from trio_amqp10.amqp091.channel import Channel
     from trio_amqp10.amqp091.content import Content
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.rights.guard import Wish
+    from trio_amqp10.container.rights.guard import Need
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.transactions import Transaction
 
     from .habits import Habits
 
-__all__ = ["ChannelOwner", "ServerChannel"]
+__all__ = ["TRANSACT", "ChannelOwner", "ServerChannel"]
 
 _log = logging.getLogger("trio_amqp10.container")
+
+TRANSACT: Final[Sequence[Need]] = ((("transact", None),),)
+"""What is needed to begin a transaction."""
 
 Ts = TypeVarTuple("Ts")
 
@@ -251,24 +254,25 @@ class ServerChannel:
 
     # -- what a method may wait for ---------------------------------------------------------
 
-    def ask(self, wish: Wish, then: Callable[[], object]) -> None:
-        """Do ``then`` if the client may do this; the channel is refused with 403 otherwise."""
-        if self.peer.is_granted(wish):
-            then()
-            return
+    def ask(self, needs: Iterable[Need], then: Callable[[], object]) -> None:
+        """Do ``then`` if the client has one permission of each need; the channel is refused with 403 otherwise.
+
+        Ask before looking at what is there: a client without permission must not be able to tell that.
+        """
         self._waits += 1
-        self.peer.guard.ask(wish, partial(self._on_permission, wish, then, self._method))
+        if self.peer.ask(needs, partial(self._on_permission, then, self._method)):
+            self._waits -= 1
+            then()
 
     def _on_permission(
-        self, wish: Wish, then: Callable[[], object], method: Method | None, refusal: RefusedError | None
+        self, then: Callable[[], object], method: Method | None, refusal: RefusedError | None
     ) -> None:
-        def grant_or_raise() -> None:
+        def do_or_raise() -> None:
             if refusal is not None:
                 raise refusal
-            self.peer.grant(wish)
             then()
 
-        self._resume(grant_or_raise, method)
+        self._resume(do_or_raise, method)
 
     def when_stored(self, then: Callable[[], object]) -> None:
         """Do ``then`` once all that was declared, bound and deleted is safe; 541 if it could not be stored."""
@@ -298,7 +302,7 @@ class ServerChannel:
 
     def on_tx_select(self, _arrival: Arrival) -> None:
         """tx.select."""
-        self.ask(("transact", None), self._select_tx)
+        self.ask(TRANSACT, self._select_tx)
 
     def _select_tx(self) -> None:
         self.transactional = True

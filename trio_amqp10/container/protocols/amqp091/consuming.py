@@ -18,6 +18,7 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import Content as Carried
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError, PreconditionError
+from trio_amqp10.container.broker_rights import to_receive
 from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
@@ -140,11 +141,7 @@ class Consuming:
             self._consume_replies(method)
             return
         name = self._channel.queue_named(method.queue)
-        node = self._node_of(name)
-        priority = method.arguments.get("x-priority", 0)
-        if not isinstance(priority, int) or isinstance(priority, bool):
-            raise PreconditionError(f"x-priority is an integer, not {priority!r}")
-        self._channel.ask(("receive", node.address), partial(self._begin, method, name, node, priority))
+        self._channel.ask(to_receive(self._channel.broker, name), partial(self._start, method, name))
 
     def _node_of(self, name: str) -> Node:
         """The queue of this name, or the topic."""
@@ -152,8 +149,12 @@ class Consuming:
         node = broker.find_node(name)
         return node if isinstance(node, Topic) else broker.get_queue(name, self._channel.peer)
 
-    def _begin(self, method: Any, name: str, node: Node, priority: int) -> None:
+    def _start(self, method: Any, name: str) -> None:
         channel, peer = self._channel, self._channel.peer
+        node = self._node_of(name)
+        priority = method.arguments.get("x-priority", 0)
+        if not isinstance(priority, int) or isinstance(priority, bool):
+            raise PreconditionError(f"x-priority is an integer, not {priority!r}")
         others = [each for each in node.outlets if not each.copying]
         if any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others) or (
             method.exclusive and others
@@ -236,10 +237,13 @@ class Consuming:
         """basic.get."""
         method: Any = arrival.method
         name = self._channel.queue_named(method.queue)
+        self._channel.ask(to_receive(self._channel.broker, name), partial(self._find_and_get, method, name))
+
+    def _find_and_get(self, method: Any, name: str) -> None:
         queue = self._channel.broker.get_queue(name, self._channel.peer)
         if queue.policy.single_active and is_quorum(queue):
             raise LockedError(f"cannot get from queue '{name}' in vhost '/': it has a single active consumer")
-        self._channel.ask(("receive", queue.address), partial(self._get, method, name, queue))
+        self._get(method, name, queue)
 
     def _get(self, method: Any, name: str, queue: Queue) -> None:
         outlet = GetOutlet(self._channel, queue, name, no_ack=method.no_ack, window=1)

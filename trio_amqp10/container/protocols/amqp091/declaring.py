@@ -1,7 +1,7 @@
 """Methods that make, bind and delete exchanges and queues (0-9-1, exchange and queue).
 
-Names: an empty name of a queue is the one that was declared last on the channel. Whoever declares or deletes needs
-permission to ``create``; who binds a queue that is there needs it too. To purge a queue is to receive from it.
+Names: an empty name of a queue is the one that was declared last on the channel. ``broker_rights`` has the permissions that
+each method needs; they are asked for before anything is looked up.
 
 Knows the broker of the container; knows no message.
 """
@@ -14,29 +14,43 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container.broker.faults import AccessRefusedError, NotFoundError
 from trio_amqp10.container.broker.topology import RESERVED
+from trio_amqp10.container.broker_rights import (
+    to_bind,
+    to_bind_any_key,
+    to_declare_exchange,
+    to_declare_queue,
+    to_delete_exchange,
+    to_delete_queue,
+    to_find_exchange,
+    to_find_queue,
+    to_receive,
+)
 
 from .replying import REPLY_TO, REPLY_TO_ADDRESS, find_reply_node
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.container.nodes.queue import Queue
+    from trio_amqp10.container.rights.guard import Need
 
     from .channel import ServerChannel
 
 __all__ = ["DECLARING"]
 
 
-def _change(channel: ServerChannel, change: Callable[[], object], answer: Method | None) -> None:
+def _change(
+    channel: ServerChannel, needs: Iterable[Need], change: Callable[[], object], answer: Method | None
+) -> None:
     """Do it if that is permitted, and answer once it is safe; without an answer for ``no-wait``."""
 
     def change_and_answer() -> None:
         change()
         channel.when_stored(lambda: None if answer is None else channel.reply(answer))
 
-    channel.ask(("create", None), change_and_answer)
+    channel.ask(needs, change_and_answer)
 
 
 # -- exchanges ------------------------------------------------------------------------------
@@ -46,9 +60,10 @@ def _declare_exchange(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
     answer = None if method.no_wait else spec.ExchangeDeclareOk()
     if method.passive:
-        channel.broker.check_exchange(method.exchange)
-        if answer is not None:
-            channel.reply(answer)
+        channel.ask(
+            to_find_exchange(channel.broker, method.exchange),
+            partial(_check_exchange, channel, method.exchange, answer),
+        )
         return
     declare = partial(
         channel.broker.declare_exchange,
@@ -59,25 +74,32 @@ def _declare_exchange(channel: ServerChannel, arrival: Arrival) -> None:
         internal=method.internal,
         arguments=method.arguments,
     )
-    _change(channel, declare, answer)
+    _change(channel, to_declare_exchange(channel.broker, method.exchange, method.arguments), declare, answer)
+
+
+def _check_exchange(channel: ServerChannel, name: str, answer: Method | None) -> None:
+    channel.broker.check_exchange(name)
+    if answer is not None:
+        channel.reply(answer)
 
 
 def _delete_exchange(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
     delete = partial(channel.broker.delete_exchange, method.exchange, if_unused=method.if_unused)
-    _change(channel, delete, None if method.no_wait else spec.ExchangeDeleteOk())
+    needs = to_delete_exchange(channel.broker, method.exchange)
+    _change(channel, needs, delete, None if method.no_wait else spec.ExchangeDeleteOk())
 
 
 def _bind_exchange(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    change = partial(_rebind, channel, "bind", "exchange", method.source, method.destination, method)
-    _change(channel, change, None if method.no_wait else spec.ExchangeBindOk())
+    answer = None if method.no_wait else spec.ExchangeBindOk()
+    _rebind(channel, "bind", "exchange", method.source, method.destination, method, answer)
 
 
 def _unbind_exchange(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    change = partial(_rebind, channel, "unbind", "exchange", method.source, method.destination, method)
-    _change(channel, change, None if method.no_wait else spec.ExchangeUnbindOk())
+    answer = None if method.no_wait else spec.ExchangeUnbindOk()
+    _rebind(channel, "unbind", "exchange", method.source, method.destination, method, answer)
 
 
 def _rebind(
@@ -87,10 +109,16 @@ def _rebind(
     source: str,
     destination: str,
     method: Any,
+    answer: Method | None,
 ) -> None:
-    broker = channel.broker
+    broker, key = channel.broker, method.routing_key
     operation = broker.bind if verb == "bind" else broker.unbind
-    operation(source, kind, destination, method.routing_key, method.arguments, peer=channel.peer)
+    change = partial(operation, source, kind, destination, key, method.arguments, peer=channel.peer)
+
+    def ask_for_any_key() -> None:
+        _change(channel, to_bind_any_key(broker, source), change, answer)
+
+    channel.ask(to_bind(broker, source, kind, destination, key), ask_for_any_key)
 
 
 # -- queues ---------------------------------------------------------------------------------
@@ -99,7 +127,11 @@ def _rebind(
 def _declare_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
     if method.passive:
-        _check_queue(channel, method)
+        name = channel.queue_named(method.queue)
+        if name == REPLY_TO:  # it exists for everybody
+            _answer_replies(channel, method, name)
+        else:
+            channel.ask(to_find_queue(channel.broker, name), partial(_check_queue, channel, method, name))
         return
     if method.queue.startswith(RESERVED):  # also of a queue that is there, as RabbitMQ has it
         raise AccessRefusedError(f"queue name '{method.queue}' contains reserved prefix '{RESERVED}*'")
@@ -116,17 +148,19 @@ def _declare_queue(channel: ServerChannel, arrival: Arrival) -> None:
         channel.queue = name = getattr(queue, "name", method.queue)
         channel.when_stored(partial(_answer_declare, channel, method, name, queue))
 
-    channel.ask(("create", None), declare)
+    needs = to_declare_queue(channel.broker, method.queue, method.arguments, exclusive=method.exclusive)
+    channel.ask(needs, declare)
 
 
-def _check_queue(channel: ServerChannel, method: Any) -> None:
-    name = channel.queue_named(method.queue)
+def _answer_replies(channel: ServerChannel, method: Any, name: str) -> None:
+    if not method.no_wait:
+        channel.reply(spec.QueueDeclareOk(queue=name, message_count=0, consumer_count=1))
+
+
+def _check_queue(channel: ServerChannel, method: Any, name: str) -> None:
     if name.startswith(REPLY_TO):
-        if name == REPLY_TO or (
-            name.startswith(REPLY_TO_ADDRESS) and find_reply_node(channel.broker, name) is not None
-        ):
-            if not method.no_wait:
-                channel.reply(spec.QueueDeclareOk(queue=name, message_count=0, consumer_count=1))
+        if name.startswith(REPLY_TO_ADDRESS) and find_reply_node(channel.broker, name) is not None:
+            _answer_replies(channel, method, name)
             return
         raise NotFoundError(f"no queue '{name}' in vhost '/'")
     queue = channel.broker.check_queue(name, channel.peer)
@@ -148,8 +182,8 @@ def _bind_queue(channel: ServerChannel, arrival: Arrival) -> None:
     name = channel.queue_named(method.queue)
     if not method.queue and not method.routing_key:
         method.routing_key = name
-    change = partial(_rebind, channel, "bind", "queue", method.exchange, name, method)
-    _change(channel, change, None if method.no_wait else spec.QueueBindOk())
+    answer = None if method.no_wait else spec.QueueBindOk()
+    _rebind(channel, "bind", "queue", method.exchange, name, method, answer)
 
 
 def _unbind_queue(channel: ServerChannel, arrival: Arrival) -> None:
@@ -157,8 +191,7 @@ def _unbind_queue(channel: ServerChannel, arrival: Arrival) -> None:
     name = channel.queue_named(method.queue)
     if not method.queue and not method.routing_key:
         method.routing_key = name
-    change = partial(_rebind, channel, "unbind", "queue", method.exchange, name, method)
-    _change(channel, change, spec.QueueUnbindOk())
+    _rebind(channel, "unbind", "queue", method.exchange, name, method, spec.QueueUnbindOk())
 
 
 def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
@@ -170,9 +203,7 @@ def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
         if not method.no_wait:
             channel.reply(spec.QueuePurgeOk(message_count=count))
 
-    # Whoever may take the messages may throw them away; RabbitMQ asks for ``read`` too.
-    queue = channel.broker.get_queue(name, channel.peer)
-    channel.ask(("receive", queue.address), purge)
+    channel.ask(to_receive(channel.broker, name), purge)
 
 
 def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
@@ -186,7 +217,7 @@ def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
         answer = None if method.no_wait else spec.QueueDeleteOk(message_count=count)
         channel.when_stored(lambda: None if answer is None else channel.reply(answer))
 
-    channel.ask(("create", None), delete)
+    channel.ask(to_delete_queue(channel.broker, name), delete)
 
 
 DECLARING: Final[Mapping[str, Callable[[ServerChannel, Arrival], object]]] = {

@@ -23,11 +23,11 @@ from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import Content
 from trio_amqp10.amqp091.fields import USUAL
 from trio_amqp10.amqp091.states import ChannelState
-from trio_amqp10.container.broker.addresses import exchange_address
 from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.exchanges import Exchange
 from trio_amqp10.container.broker.faults import PreconditionError
 from trio_amqp10.container.broker.routing import DEFAULT, further_keys
+from trio_amqp10.container.broker_rights import to_publish
 from trio_amqp10.container.endpoints import PublishedArrival
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.relay import Feed
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import BasicProperties
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.nodes.node import Inlet
-    from trio_amqp10.container.rights.guard import Wish
 
     from .channel import ServerChannel
 
@@ -135,25 +134,21 @@ class Publishing:
 
     def publish(self, arrival: Arrival) -> None:
         """basic.publish."""
-        method: Any = arrival.method
         channel = self._channel
-        exchange = channel.broker.get_exchange(method.exchange)
-        exchange.check_publish()
         if not channel.peer.guard.asks:
             self._take(arrival)
             return
-        if exchange.name == DEFAULT:
-            wish: Wish = ("send", channel.broker.queue_address(method.routing_key))
-        else:
-            wish = ("send", exchange_address(exchange.name, method.routing_key))
-        if channel.peer.is_granted(wish):
-            self._take(arrival)
-        else:
-            channel.ask(wish, partial(self._take, arrival))
+        method: Any = arrival.method
+        assert arrival.content is not None
+        headers = arrival.content.properties.headers
+        further = self._further(headers) if headers else ()
+        needs = to_publish(channel.broker, method.exchange, (method.routing_key, *further))
+        channel.ask(needs, partial(self._take, arrival))
 
     def _take(self, arrival: Arrival) -> None:
         method: Any = arrival.method
         assert arrival.content is not None
+        self._channel.broker.get_exchange(method.exchange).check_publish()
         properties, body, raw = arrival.content
         further: Sequence[str] = ()
         changed = self._changed(properties)

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
-from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
+from trio_amqp10.container.protocols.amqp091.channel import TRANSACT, ServerChannel
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
 from .branch import Branch
@@ -84,18 +84,11 @@ class ServerChannel103(ChannelBase):
         self._peer103.tickets.check(self, number, right)
 
     def on_access_request(self, arrival: Arrival) -> None:
-        """access.request: a ticket; active access is permission to ``create`` (C 610-652)."""
+        """access.request: a ticket (C 610-652). It permits no more than each method does that names it, which asks itself."""
         method: Any = arrival.method
         ticket = Ticket(method.realm, method.exclusive, rights_of(method))
-
-        def give() -> None:
-            number = self._peer103.tickets.request(self, ticket)
-            self.reply(self.make("access.request-ok", ticket=number))
-
-        if method.active:
-            self.ask(("create", None), give)
-        else:
-            give()
+        number = self._peer103.tickets.request(self, ticket)
+        self.reply(self.make("access.request-ok", ticket=number))
 
     # -- alerts -----------------------------------------------------------------------------
 
@@ -115,7 +108,7 @@ class ServerChannel103(ChannelBase):
             raise ReplyError(
                 ReplyCode091.NOT_IMPLEMENTED, "there is no coordinator of distributed transactions"
             )
-        self.ask(("transact", None), self._select_dtx)
+        self.ask(TRANSACT, self._select_dtx)
 
     def _select_dtx(self) -> None:
         self._distributed = True

@@ -19,6 +19,7 @@ from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.frames import FRAMES
 from trio_amqp10.amqp_10_3.properties import TunnelProperties
+from trio_amqp10.container.broker_rights import to_bind, to_bind_any_key
 from trio_amqp10.container.nodes.node import RefusedError, SubscriptionTerms
 from trio_amqp10.container.protocols.amqp091.consuming import is_of_another
 from trio_amqp10.container.protocols.amqp091.faults import fault_of
@@ -27,10 +28,13 @@ from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
 from .content import from_basic, with_hyphens
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.protocols.amqp091.connection import ServedConnection
     from trio_amqp10.container.protocols.amqp091.native_message import Published
+    from trio_amqp10.container.rights.guard import Need
 
     from .channel_base import ChannelBase
 
@@ -63,15 +67,32 @@ class ClusterBindings:
 
     def bind(self, method: spec.ClusterBind) -> None:
         """cluster.bind, which has no answer: what refuses it is told by channel.alert (C 561-564)."""
-        self._peer.guard.ask(("create", None), partial(self._bind, method))
+        broker = self._peer.broker
+        _, reads = to_bind(broker, method.exchange, "queue", "", method.routing_key)
+        needs: Sequence[Need] = ((("create", None),), reads)
 
-    def _bind(self, method: spec.ClusterBind, refusal: RefusedError | None) -> None:
+        def ask_for_any_key() -> None:
+            self._ask(to_bind_any_key(broker, method.exchange), method, partial(self._bind, method))
+
+        self._ask(needs, method, ask_for_any_key)
+
+    def _ask(self, needs: Sequence[Need], method: spec.ClusterBind, then: Callable[[], object]) -> None:
+        """Do ``then`` if the peer has one permission of each need."""
+
+        def on_answer(refusal: RefusedError | None) -> None:
+            if not self._peer.engine.is_open:
+                return
+            if refusal is None:
+                then()
+            else:
+                self._alert(method, refusal)
+
+        if self._peer.ask(needs, on_answer):
+            on_answer(None)
+
+    def _bind(self, method: spec.ClusterBind) -> None:
         peer = self._peer
-        if not peer.engine.is_open:
-            return
         try:
-            if refusal is not None:
-                raise refusal
             arguments = with_hyphens(method.arguments)
             exchange = peer.broker.check_exchange(method.exchange)
             if self._queue is None:
@@ -80,12 +101,6 @@ class ClusterBindings:
             peer.broker.bind(exchange.name, "queue", self._name, method.routing_key, arguments, peer=peer)
         except RefusedError as refused:
             self._alert(method, refused)
-        else:
-            peer.guard.ask(("receive", self._queue.address), partial(self._permitted, method))
-
-    def _permitted(self, method: spec.ClusterBind, refusal: RefusedError | None) -> None:
-        if refusal is not None:
-            self._alert(method, refusal)
         else:
             self.attach()
 

@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError
-from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
+from trio_amqp10.container.broker_rights import to_receive
+from trio_amqp10.container.nodes.node import SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.protocols.amqp091.consuming import Consuming, is_of_another, new_tag
 from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.endpoints import GivenLease
+    from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.container.nodes.queue import Queue
 
     from .channel_base import ChannelBase
@@ -58,11 +60,11 @@ class Consuming103(Consuming):
         method: Any = arrival.method
         self._channel103.check_ticket(method.ticket, READ)
         name = self._channel.queue_named(method.queue)
-        node = self._node_of(name)
-        self._channel.ask(("receive", node.address), partial(self._start, method, name, node))
+        self._channel.ask(to_receive(self._channel.broker, name), partial(self._start, method, name))
 
-    def _start(self, method: Any, name: str, node: Node) -> None:
+    def _start(self, method: Any, name: str) -> None:
         channel, peer = self._channel103, self._channel.peer
+        node = self._node_of(name)
         self._check_exclusive(method, name, node)
         tag = method.consumer_tag or new_tag()
         own = f"{peer.number}/{channel.number}/{tag}" if isinstance(node, Topic) else node.address

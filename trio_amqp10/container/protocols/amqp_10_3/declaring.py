@@ -14,6 +14,17 @@ from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
 from trio_amqp10.container.broker.matchers import KINDS
+from trio_amqp10.container.broker_rights import (
+    to_bind,
+    to_bind_any_key,
+    to_declare_exchange,
+    to_declare_queue,
+    to_delete_exchange,
+    to_delete_queue,
+    to_find_exchange,
+    to_find_queue,
+    to_receive,
+)
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.reply_codes import ReplyCode091
 
@@ -21,10 +32,11 @@ from .content import with_hyphens
 from .tickets import ACTIVE, PASSIVE, READ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.nodes.queue import Queue
+    from trio_amqp10.container.rights.guard import Need
 
     from .channel_base import ChannelBase
 
@@ -33,14 +45,14 @@ __all__ = ["DECLARING"]
 _RESERVED: Final = "amq."
 
 
-def _change(channel: ChannelBase, change: Callable[[], object], answer: str, **arguments: Any) -> None:
+def _change(channel: ChannelBase, needs: Iterable[Need], change: Callable[[], object], answer: str) -> None:
     """Do it if that is permitted, and answer once it is safe."""
 
     def change_and_answer() -> None:
         change()
-        channel.when_stored(lambda: channel.reply(channel.make(answer, **arguments)))
+        channel.when_stored(lambda: channel.reply(channel.make(answer)))
 
-    channel.ask(("create", None), change_and_answer)
+    channel.ask(needs, change_and_answer)
 
 
 # -- exchanges ------------------------------------------------------------------------------
@@ -50,12 +62,18 @@ def _declare_exchange(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, PASSIVE if method.passive else ACTIVE)
     if method.passive:
-        channel.broker.check_exchange(method.exchange)
-        channel.reply(channel.make("exchange.declare-ok"))
+        needs = to_find_exchange(channel.broker, method.exchange)
+        channel.ask(needs, partial(_check_exchange, channel, method.exchange))
         return
     if method.type not in KINDS:
         raise ReplyError(ReplyCode091.COMMAND_INVALID, f"no type of exchange {method.type!r}")
-    _change(channel, partial(_make_exchange, channel, method), "exchange.declare-ok")
+    needs = to_declare_exchange(channel.broker, method.exchange, with_hyphens(method.arguments))
+    _change(channel, needs, partial(_make_exchange, channel, method), "exchange.declare-ok")
+
+
+def _check_exchange(channel: ChannelBase, name: str) -> None:
+    channel.broker.check_exchange(name)
+    channel.reply(channel.make("exchange.declare-ok"))
 
 
 def _make_exchange(channel: ChannelBase, method: Any) -> None:
@@ -82,7 +100,7 @@ def _delete_exchange(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, ACTIVE)
     delete = partial(channel.broker.delete_exchange, method.exchange, if_unused=method.if_unused)
-    _change(channel, delete, "exchange.delete-ok")
+    _change(channel, to_delete_exchange(channel.broker, method.exchange), delete, "exchange.delete-ok")
 
 
 # -- queues ---------------------------------------------------------------------------------
@@ -93,7 +111,7 @@ def _declare_queue(channel: ChannelBase, arrival: Arrival) -> None:
     channel.check_ticket(method.ticket, PASSIVE if method.passive else ACTIVE)
     if method.passive:
         name = channel.queue_named(method.queue)
-        _answer_declare(channel, name, channel.broker.check_queue(name, channel.peer))
+        channel.ask(to_find_queue(channel.broker, name), partial(_check_queue, channel, name))
         return
     if method.queue.startswith(_RESERVED):
         raise ReplyError(
@@ -105,7 +123,14 @@ def _declare_queue(channel: ChannelBase, arrival: Arrival) -> None:
         name = getattr(queue, "name", method.queue)
         channel.when_stored(partial(_answer_declare, channel, name, queue))
 
-    channel.ask(("create", None), declare)
+    arguments = with_hyphens(method.arguments)
+    channel.ask(
+        to_declare_queue(channel.broker, method.queue, arguments, exclusive=method.exclusive), declare
+    )
+
+
+def _check_queue(channel: ChannelBase, name: str) -> None:
+    _answer_declare(channel, name, channel.broker.check_queue(name, channel.peer))
 
 
 def _make_queue(channel: ChannelBase, method: Any) -> Queue:
@@ -142,8 +167,13 @@ def _answer_declare(channel: ChannelBase, name: str, queue: Queue) -> None:
 def _bind_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, ACTIVE)
-    name = channel.queue_named(method.queue)
-    _change(channel, partial(_bind, channel, method, name), "queue.bind-ok")
+    name, broker = channel.queue_named(method.queue), channel.broker
+
+    def ask_for_any_key() -> None:
+        needs = to_bind_any_key(broker, method.exchange)
+        _change(channel, needs, partial(_bind, channel, method, name), "queue.bind-ok")
+
+    channel.ask(to_bind(broker, method.exchange, "queue", name, method.routing_key), ask_for_any_key)
 
 
 def _bind(channel: ChannelBase, method: Any, name: str) -> None:
@@ -173,13 +203,12 @@ def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, READ)
     name = channel.queue_named(method.queue)
-    queue = channel.broker.get_queue(name, channel.peer)
 
     def purge() -> None:
         count = channel.broker.purge_queue(name, peer=channel.peer)
         channel.reply(channel.make("queue.purge-ok", message_count=count))
 
-    channel.ask(("receive", queue.address), purge)
+    channel.ask(to_receive(channel.broker, name), purge)
 
 
 def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
@@ -200,7 +229,7 @@ def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
         answer = channel.make("queue.delete-ok", message_count=count)
         channel.when_stored(lambda: channel.reply(answer))
 
-    channel.ask(("create", None), delete)
+    channel.ask(to_delete_queue(channel.broker, name), delete)
 
 
 DECLARING: Final[Mapping[str, Callable[[ChannelBase, Arrival], object]]] = {

@@ -213,12 +213,14 @@ class ServerChannel:
 
         self._ask(handle, wish, grant_or_raise)
 
-    def ask_whether(self, handle: ServerHandle, wish: Wish, then: Callable[[bool], object]) -> None:
-        """Do ``then`` with whether the client may do this."""
+    def ask_whether(
+        self, handle: ServerHandle, wish: Wish, then: Callable[[RefusedError | None], object]
+    ) -> None:
+        """Do ``then`` with None if the client may do this, otherwise with the refusal."""
         if self.peer.is_granted(wish):
-            then(True)
+            then(None)
         else:
-            self._ask(handle, wish, lambda refusal: then(refusal is None))
+            self._ask(handle, wish, then)
 
     def _ask(
         self, handle: ServerHandle | None, wish: Wish, then: Callable[[RefusedError | None], object]

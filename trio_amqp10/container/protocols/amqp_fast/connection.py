@@ -20,6 +20,7 @@ from trio_amqp10.amqp_fast.events import (
     HandleFailed,
 )
 from trio_amqp10.container.connected_peer import LinkView
+from trio_amqp10.container.nodes.origins import origin_of
 from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.reply_codes import reply_text
 
@@ -75,7 +76,7 @@ class ServedConnection(ChannelPeer[Engine, ServerChannel]):
             container, container.find, engine, pump, traffic, name=name, identity=identity, host=host
         )
         self.destinations: Final = destinations
-        engine.owner = name
+        engine.owner = origin_of(self)  # a client of another user with this name does not find what has come
 
     def outgoing_links(self) -> Iterator[LinkView]:
         """Its subscriptions."""

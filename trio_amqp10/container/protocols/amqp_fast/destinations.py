@@ -2,7 +2,8 @@
 
 A name that is the address of a node of the service means that node. To receive, any other name means all such nodes whose
 addresses begin with it, those that are added later too; to send, an empty name means all there are. No node is made by being named; a temporary one is made by
-the handle that is opened to it, and goes with the channel of that handle.
+the handle that is opened to it, and goes with the channel of that handle. It belongs to the client of that name and user: a client
+of another user with the same name is another client.
 
 Knows nodes; knows no command.
 """
@@ -14,6 +15,7 @@ import secrets
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast.services import Service
+from trio_amqp10.container.broker.addresses import RESERVED, TEMPORARY
 from trio_amqp10.container.nodes.form_registry import content_of
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.container.nodes.queue import Queue
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.container import Container
     from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.nodes.node import Node, Owner
     from trio_amqp10.message import Message
+
+    from .channel import ServerChannel
 
 __all__ = ["Destinations", "PrefixSubscription"]
 
@@ -40,16 +44,21 @@ class _Temporary:
 
     Args:
         node: that it is.
-        owner: the client name that made it.
+        owner: the name and the user of the client that made it.
         channel: with which it goes.
     """
 
     __slots__ = ("channel", "node", "owner")
 
-    def __init__(self, node: Node, owner: str, channel: object) -> None:
+    def __init__(self, node: Node, owner: Owner, channel: ServerChannel) -> None:
         self.node = node
         self.owner = owner
+        self.keep(channel)
+
+    def keep(self, channel: ServerChannel) -> None:
+        """It goes with this channel from now on, whose connection needs no permission for it."""
         self.channel = channel
+        self.node.maker = channel.peer
 
 
 class PrefixSubscription:
@@ -130,42 +139,48 @@ class Destinations:
             raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}")
         return [node]
 
-    def find_to_receive(self, name: str, service: Service, client_name: str) -> tuple[list[Node], bool]:
-        """The node of this name; all of the service whose addresses begin with it if there is none, and True.
-
-        Raises:
-            RefusedError: there is no such node, or it is the temporary one of another client.
-        """
+    def find_one(self, name: str, service: Service) -> Node | None:
+        """The node of this name, if it is of the service."""
         node = self._container.nodes.get(self._container.resolve(name)) if name else None
-        if node is not None and _is_of(node, service):
-            temporary = self._temporary.get(node.address)
-            if temporary is not None and temporary.node is node and temporary.owner != client_name:
-                raise RefusedError(
-                    Condition.UNAUTHORIZED_ACCESS, f"{name!r} is the temporary destination of another client"
-                )
-            return [node], False
-        found = [
+        return node if node is not None and _is_of(node, service) else None
+
+    def find_below(self, name: str, service: Service) -> list[Node]:
+        """All nodes of the service whose addresses begin with this name, but for temporary ones and the node of this name."""
+        own = self.find_one(name, service)
+        return [
             each
             for each in list(self._container.nodes.values())
-            if _is_of(each, service) and each.address.startswith(name) and each.address not in self._temporary
+            if each is not own
+            and _is_of(each, service)
+            and each.address.startswith(name)
+            and each.address not in self._temporary
         ]
-        if not found:
-            raise RefusedError(Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}, and none below it")
-        return found, True
 
-    def make_temporary(self, name: str, service: Service, client_name: str, channel: object) -> str:
+    def check_owner(self, node: Node, owner: Owner) -> None:
+        """Raise ``RefusedError`` if it is the temporary destination of another client."""
+        temporary = self._temporary.get(node.address)
+        if temporary is not None and temporary.node is node and temporary.owner != owner:
+            raise RefusedError(
+                Condition.UNAUTHORIZED_ACCESS,
+                f"{node.address!r} is the temporary destination of another client",
+            )
+
+    def make_temporary(self, name: str, service: Service, channel: ServerChannel) -> str:
         """Make a temporary destination, or take the one that the client has of this name, without its messages.
 
         Returns:
             Its name, which is made up if ``name`` is empty.
 
         Raises:
-            RefusedError: another has the name.
+            RefusedError: another has the name, or it is reserved.
         """
-        name = name or f"temporary/{secrets.token_urlsafe(16)}"
+        if name.startswith(RESERVED):
+            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"{name!r} is reserved: choose another name")
+        name = name or f"{TEMPORARY}{secrets.token_urlsafe(16)}"
+        owner = channel.peer.owner
         there = self._temporary.get(name)
-        if there is not None and _owns(there, client_name) and _is_of(there.node, service):
-            there.channel = channel
+        if there is not None and there.owner == owner and _is_of(there.node, service):
+            there.keep(channel)
             if isinstance(there.node, Queue):
                 there.node.purge()
             return name
@@ -180,7 +195,7 @@ class Destinations:
             )
         finally:
             self._makes_temporary = False
-        self._temporary[name] = _Temporary(node, client_name, channel)
+        self._temporary[name] = _Temporary(node, owner, channel)
         return name
 
     def drop_temporaries(self, channel: object) -> None:
@@ -195,10 +210,6 @@ class Destinations:
     def content_of(message: Message) -> Content:
         """The content that nodes have of a message."""
         return content_of(0, message.to_payload())
-
-
-def _owns(temporary: _Temporary, client_name: str) -> bool:
-    return bool(client_name) and temporary.owner == client_name
 
 
 def _is_of(node: Node, service: Service) -> bool:

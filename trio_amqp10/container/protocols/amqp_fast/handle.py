@@ -112,13 +112,11 @@ class ServerHandle:
         if not command.temporary:
             self.channel.answer(self, self.reply(command))
             return
-        self.channel.ask(self, ("create", None), partial(self._open_temporary, command))
+        self.channel.ask(self, ("create", command.dest_name or None), partial(self._open_temporary, command))
 
     def _open_temporary(self, command: spec.HandleOpen) -> None:
-        destinations, peer = self.channel.peer.destinations, self.channel.peer
-        self.name = destinations.make_temporary(
-            command.dest_name, self.service, peer.client_name, self.channel
-        )
+        destinations = self.channel.peer.destinations
+        self.name = destinations.make_temporary(command.dest_name, self.service, self.channel)
         reply = self.reply(command)
 
         def answer() -> None:
@@ -134,47 +132,78 @@ class ServerHandle:
         if command.streaming:
             raise ReplyError(_R.NOT_IMPLEMENTED, "streaming: no service here takes a stream", Level.HANDLE)
         name = self.name + command.dest_name
-        nodes = self.channel.peer.destinations.find_to_send(name, self.service)
+        destinations = self.channel.peer.destinations
         slot = self.channel.reserve(self, self.reply(command))
+
+        def publish_to_one() -> None:
+            self._publish(arrival, destinations.find_to_send(name, self.service), slot)
+
         if name:
-            self.channel.ask(self, ("send", name), partial(self._publish, arrival, nodes, slot))
+            self.channel.ask(self, ("send", name), publish_to_one)
         else:
-            self._ask_each("send", nodes, [], lambda permitted: self._publish(arrival, permitted, slot))
+            nodes = destinations.find_to_send(name, self.service)
+            self._ask_each("send", nodes, lambda permitted: self._publish(arrival, permitted, slot))
 
-    def _ask_each(
-        self,
-        action: Action,
-        nodes: Sequence[Node],
-        permitted: list[Node],
-        then: Callable[[list[Node]], object],
-    ) -> None:
-        """Do ``then`` with those of the destinations that the client may do this with."""
+    def _ask_each(self, action: Action, nodes: Sequence[Node], then: Callable[[list[Node]], object]) -> None:
+        """Do ``then`` with those of the destinations that the client may do this with.
+
+        All are asked for at once: how many there are must not show in the time that it takes.
+        """
+        permitted: list[bool | None] = [None] * len(nodes)
+
+        def note(number: int, refusal: RefusedError | None) -> None:
+            permitted[number] = refusal is None
+            if None not in permitted:
+                then([node for node, may in zip(nodes, permitted, strict=True) if may])
+
         if not nodes:
-            then(permitted)
+            then([])
             return
-        node, *rest = nodes
+        for number, node in enumerate(nodes):
+            self.channel.ask_whether(self, (action, node.address), partial(note, number))
 
-        def ask_next(may: bool) -> None:
-            self._ask_each(action, rest, [*permitted, node] if may else permitted, then)
+    def _ask_to_receive(self, name: str, then: Callable[[list[Node], bool], object]) -> None:
+        """Do ``then`` with the destination of this name; if there is none, with those below it, and True.
 
-        self.channel.ask_whether(self, (action, node.address), ask_next)
+        A destination that the client may not receive from does not exist for it. The answer to a client without any permission is the
+        same whatever there is, and so are the questions, which are asked at once.
+        """
+        service, destinations, owner = self.service, self.channel.peer.destinations, self.channel.peer.owner
+        named: list[RefusedError | None] = []  # the answer about the name itself
+        below: list[Node] | None = None
+        decided = False
 
-    def _ask_to_receive(
-        self, name: str, nodes: list[Node], then: Callable[[list[Node]], object], *, of_prefix: bool
-    ) -> None:
-        """Do ``then`` with the destination of this name, or those below it that the client may receive from."""
-        if not of_prefix:
-            self.channel.ask(self, ("receive", name), partial(then, nodes))
-            return
+        def find_named() -> Node | None:
+            return destinations.find_one(name, service) if named and named[0] is None else None
 
-        def go_on(permitted: list[Node]) -> None:
-            if not permitted:
-                raise RefusedError(
-                    Condition.UNAUTHORIZED_ACCESS, f"no destination below {name!r} may be read"
+        def on_named(refusal: RefusedError | None) -> None:
+            named.append(refusal)
+            decide()
+
+        def on_below(permitted: list[Node]) -> None:
+            nonlocal below
+            below = permitted
+            decide()
+
+        def decide() -> None:
+            nonlocal decided
+            node = find_named()
+            if decided or not named or (node is None and below is None):
+                return
+            decided = True
+            if node is not None:
+                destinations.check_owner(node, owner)
+                then([node], False)
+            elif below:
+                then(below, True)
+            else:
+                raise named[0] or RefusedError(
+                    Condition.NOT_FOUND, f"no {service.name.lower()} {name!r}, and none below it"
                 )
-            then(permitted)
 
-        self._ask_each("receive", nodes, [], go_on)
+        self.channel.ask_whether(self, ("receive", name), on_named)
+        if find_named() is None:
+            self._ask_each("receive", destinations.find_below(name, service), on_below)
 
     def _publish(self, arrival: Arrival, nodes: Sequence[Node], slot: Callable[[], object]) -> None:
         assert arrival.message is not None
@@ -213,10 +242,9 @@ class ServerHandle:
         not_from = origin_of(peer) if command.no_local else None
         selection = FastSelection(command.selector, command.mime_type, not_from)
         wants = wants_of(selection)
-        nodes, of_prefix = peer.destinations.find_to_receive(name, self.service, peer.client_name)
         begin = partial(self._begin_consumer, command, wants, selection if wants is not None else None)
 
-        def begin_all(permitted: list[Node]) -> None:
+        def begin_all(permitted: list[Node], of_prefix: bool) -> None:
             self.prefetch += command.prefetch
             self.channel.answer(self, self.reply(command))
             if of_prefix:
@@ -224,15 +252,15 @@ class ServerHandle:
             else:
                 begin(permitted[0], of_prefix=False)
 
-        self._ask_to_receive(name, nodes, begin_all, of_prefix=of_prefix)
+        self._ask_to_receive(name, begin_all)
 
     def _begin_prefix(
         self, name: str, identifier: str, begin: Callable[..., object], nodes: Sequence[Node]
     ) -> None:
         """Subscribe to all destinations of a prefix, now and later; those that refuse it are left out."""
 
-        def subscribe(node: Node, may: bool) -> None:
-            if may and prefix in self._prefixes:
+        def subscribe(node: Node, refusal: RefusedError | None) -> None:
+            if refusal is None and prefix in self._prefixes:
                 prefix.subscribe(node)
 
         def ask(node: Node) -> None:
@@ -281,7 +309,8 @@ class ServerHandle:
             node, copying=False, target=outlet.target, subscription_terms=outlet.subscription_terms
         )
         self.outlets.append(outlet)
-        peer.guard.remember(outlet, ("receive", node.address))
+        if isinstance(outlet, ConsumerOutlet):  # what comes to the other kind are answers to what was sent
+            peer.guard.remember(outlet, ("receive", node.address))
         outlet.begin()
 
     def on_outlet_closed(self, outlet: HandleOutlet, condition: str | None, description: str | None) -> None:
@@ -299,7 +328,10 @@ class ServerHandle:
     def cancel(self, command: spec.HandleCancel) -> None:
         name = self.name + command.dest_name
         peer = self.channel.peer
-        nodes, _ = peer.destinations.find_to_receive(name, self.service, peer.client_name)
+        # Only a subscription of the client's own is looked for: whatever else there is, the answer is the same.
+        nodes = peer.destinations.find_below(name, self.service)
+        if (node := peer.destinations.find_one(name, self.service)) is not None:
+            nodes = [node]
         self._end_prefixes(command.identifier, name)
         for outlet in list(self.outlets):
             if isinstance(outlet, ConsumerOutlet) and outlet.identifier == command.identifier:
@@ -330,9 +362,8 @@ class ServerHandle:
         name = self.name + command.dest_name
         peer = self.channel.peer
         selects = wants_of(FastSelection(command.selector, command.mime_type))
-        nodes, of_prefix = peer.destinations.find_to_receive(name, self.service, peer.client_name)
 
-        def list_them(permitted: list[Node]) -> None:
+        def list_them(permitted: list[Node], _of_prefix: bool) -> None:
             numbers = self._look(permitted, lambda content: selects is None or selects(content, None))
             numbers = [number for number in numbers if number > command.message_nbr]
             largest = min(peer.engine.frame_max - 64, 0xFFFF)
@@ -342,7 +373,7 @@ class ServerHandle:
             index = spec.HandleIndex(message_nbr=highest, message_list=listed)
             self.channel.answer(self, lambda: self.channel.write(self, index))
 
-        self._ask_to_receive(name, nodes, list_them, of_prefix=of_prefix)
+        self._ask_to_receive(name, list_them)
 
     def _look(self, nodes: Sequence[Node], selects: Callable[[Content], bool]) -> list[int]:
         """Number what there is; what had a number keeps it."""

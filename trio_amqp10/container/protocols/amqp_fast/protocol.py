@@ -13,6 +13,7 @@ from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.frames import PROTOCOL_ID
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
+from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.protocols.conversation import Conversation
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast import spec
     from trio_amqp10.container.connected_peer import ServingContainer
     from trio_amqp10.container.container import Container
-    from trio_amqp10.container.nodes.node import RefusedError
+    from trio_amqp10.container.nodes.node import Owner, RefusedError
     from trio_amqp10.net.dialect import AcceptedConnection
+    from trio_amqp10.sasl.mechanism import Identity
 
 __all__ = ["AmqpFast"]
 
@@ -63,8 +65,8 @@ class AmqpFast:
         self.partials: PartialMessages = PartialMessages() if partials is None else partials
         self.close_timeout = close_timeout
         self.destinations: Final = Destinations(container)
-        self.active: dict[str, ServedConnection] = {}
-        """The connection of each client name (3.2.6)."""
+        self.active: dict[Owner, ServedConnection] = {}
+        """The connection of each client: by its name (3.2.6) and its user."""
 
     def claims(self, head: bytes) -> bool | None:
         """As of ``Dialect``: the protocol id, whatever the version (3.2.2)."""
@@ -91,7 +93,7 @@ class _FastConversation(Conversation[Engine, ServedConnection]):
         """As of ``Conversation``: the client, unless its path is unknown, or its name in use."""
         login = Login(self.engine, self.pump, self.accepted, events)
         opened = await login.run()
-        if opened is None or not self._may_open(opened):
+        if opened is None or not self._may_open(opened, login.identity):
             return None
         container = self._dialect.container
         client = ServedConnection(
@@ -104,22 +106,22 @@ class _FastConversation(Conversation[Engine, ServedConnection]):
             host=self.accepted.host,
         )
         if client.client_name:
-            self._dialect.active[client.client_name] = client
+            self._dialect.active[client.owner] = client
         return container, client
 
-    def _may_open(self, opened: spec.ConnectionOpen) -> bool:
+    def _may_open(self, opened: spec.ConnectionOpen, identity: Identity | None) -> bool:
         if opened.virtual_path not in self._dialect.virtual_paths:
             self._refuse(_R.VIRTUAL_PATH_NOT_VALID, f"no virtual path {opened.virtual_path!r}")
             return False
-        if opened.client_name in self._dialect.active:
+        if (opened.client_name, user_of(identity)) in self._dialect.active:
             self._refuse(_R.CLIENT_ALREADY_ACTIVE, f"client {opened.client_name!r}")
             return False
         return True
 
     def on_leave(self, client: ServedConnection) -> None:
         """As of ``Conversation``: the name is free again."""
-        if self._dialect.active.get(client.client_name) is client:
-            del self._dialect.active[client.client_name]
+        if self._dialect.active.get(client.owner) is client:
+            del self._dialect.active[client.owner]
 
     def refuse(self, refusal: RefusedError) -> None:
         """As of ``Conversation``."""
