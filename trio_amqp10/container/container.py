@@ -32,7 +32,7 @@ from .broker.addresses import EXCHANGES, spell_exchange
 from .broker.topology import Topology
 from .connections import Connections
 from .decorators import HandlerDecorators
-from .handlers import Around, FunctionNode, HandlerNode
+from .handlers import Around, HandlerNode
 from .internal_peer import InternalPeer, NodesPeer, send_within
 from .local_connection import LocalConnection, LocalOptions
 from .management import ADDRESS, Management
@@ -400,7 +400,8 @@ class Container(HandlerDecorators):
 
         With a store, what they create is there again after a restart, with its rules; add nodes of your own before
         anybody connects, then they go before.
-        Whoever may send to it may delete every queue: it is not there unless asked for.
+        It is not there unless asked for. Without ``authorise``, every peer may create and delete nodes by it; with it, each
+        operation needs its own permission, see ``management``.
 
         Args:
             address: where clients look for it.
@@ -408,9 +409,7 @@ class Container(HandlerDecorators):
         Raises:
             LocalProtocolError: the address is taken.
         """
-        management = FunctionNode(address, Management(self).answer, self._post, concurrency=1)
-        management.exempt_from_watermark = True
-        self.add_node(management)
+        self.add_node(Management(address, self, self._post))
 
     def add_broker(self, *, queue_address: Callable[[str], str] = str) -> Topology:
         """Exchanges, bindings and declared queues, as the brokers of AMQP 0-9-1 have them.

@@ -23,6 +23,11 @@ operation                                  what it does
 ``GET-MGMT-NODES``
 =========================================  =====================================================================
 
+A peer needs, besides permission to send here, for a node: ``create`` to ``CREATE`` or ``UPDATE`` it, and for its dead letters ``receive``
+from it and ``send`` to where they go; ``delete`` to ``DELETE`` it; one of ``receive``, ``send``, ``create`` and ``delete`` to ``READ`` it and to
+have it listed. For a type that is not a node it needs ``receive`` at ``$management/TYPE``, e.g. ``$management/connection``, and
+``delete`` there to close a connection. A peer without it gets 403, whether the entity exists or not.
+
 A reply to ``QUERY`` is a page: at most 500 entities, and no more than about a megabyte. Its application property ``more`` says
 whether there are entities behind it; ask for these with ``offset``. A request names at most 100 attributes, and names of nodes have at
 most 2,048 characters. So a request costs what a page costs, whatever there is and whatever it says.
@@ -38,14 +43,18 @@ import inspect
 import reprlib
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.wire.values import Int
 
-from .handlers import ConsumerNode, FunctionNode
+from .broker.addresses import RESERVED
+from .handlers import Answering, ConsumerNode, FunctionNode
+from .internal_peer import InternalPeer
+from .nodes.node import RefusedError
 from .nodes.producer import ProducerNode
 from .nodes.queue import Queue
 from .nodes.topic import Topic
@@ -56,8 +65,12 @@ from .stores.node_settings import NodeSetting
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
 
-    from .nodes.node import Node
+    from .connected_peer import ConnectedPeer
+    from .handlers import Post
+    from .nodes.node import Node, Peer
     from .overview import Managed
+    from .rights.access import Action
+    from .rights.guard import Need
 
 __all__ = ["ADDRESS", "Management"]
 
@@ -99,6 +112,9 @@ _MOST_NAMES: Final = 100
 _LONGEST: Final = 2048
 """Characters of a name, or another text, in a request."""
 
+_BETWEEN_PAUSES: Final = 64
+"""Nodes whose permissions are asked for before other tasks have their turn."""
+
 _shown: Final = reprlib.Repr()
 _shown.maxstring = _shown.maxother = 64
 
@@ -114,16 +130,23 @@ class _FaultError(Exception):
         super().__init__(description)
 
 
-class Management:
+class Management(Answering):
     """Answers requests to manage a container.
 
     Args:
+        address: where clients look for it.
         container: which.
+        post: sends a reply to a node.
     """
 
-    def __init__(self, container: Managed) -> None:
+    exempt_from_watermark = True
+
+    def __init__(self, address: str, container: Managed, post: Post) -> None:
+        super().__init__(address, post, concurrency=1)
         self._container = container
-        self._operations: dict[str, Callable[[Mapping[str, Any], Any], _Answer | Awaitable[_Answer]]] = {
+        self._operations: dict[
+            str, Callable[[_Rights, Mapping[str, Any], Any], _Answer | Awaitable[_Answer]]
+        ] = {
             "CREATE": self._create,
             "READ": self._read,
             "UPDATE": self._update,
@@ -136,14 +159,13 @@ class Management:
             "GET-MGMT-NODES": self._get_nodes,
         }
 
-    async def answer(self, request: Message) -> Message:
-        """The reply to one request."""
+    async def _ask(self, peer: Peer, request: Message) -> Message:
         asked = request.application_properties
         try:
             operation = self._operations.get(_text(asked, "operation"))
             if operation is None:
                 raise _FaultError(501, f"no operation {_shown.repr(asked.get('operation'))}")
-            answer = operation(asked, request.body)
+            answer = operation(_Rights(peer), asked, request.body)
             status, description, body = await answer if inspect.isawaitable(answer) else answer
         except _FaultError as fault:
             status, description, body = fault.status, fault.description, None
@@ -155,14 +177,17 @@ class Management:
 
     # -- one node ---------------------------------------------------------------------------
 
-    async def _create(self, asked: Mapping[str, Any], body: Any) -> _Answer:
+    async def _create(self, rights: _Rights, asked: Mapping[str, Any], body: Any) -> _Answer:
         kind, name = _text(asked, "type"), _text(asked, "name")
         made = _MADE.get(kind)
         if made is None:
             raise _FaultError(400, f"no {_shown.repr(kind)} can be made: one of {', '.join(_MADE)}")
+        wishes = _wishes(body, made[1])
+        await rights.check(*_to_make(name, wishes))
+        if name.startswith(RESERVED):
+            raise _FaultError(403, f"{_shown.repr(name)} is reserved: choose another name")
         if name in self._container.nodes:
             raise _FaultError(409, f"{self._container.nodes[name]!r} has that address already")
-        wishes = _wishes(body, made[1])
         try:
             if kind == "queue":
                 self._container.add_queue(name, **wishes)
@@ -184,16 +209,23 @@ class Management:
         if self._container.settings is not None:
             await self._container.settings.keep(name, setting)
 
-    def _read(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    async def _read(self, rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         if asked.get("type") in OVERVIEWS:
+            await rights.check(self._overview("receive", _text(asked, "type")))
             return 200, "OK", self._look_up(asked)
+        await rights.check(_to_see(_name_in(asked)))
         return 200, "OK", _attributes(self._find(asked))
 
-    async def _update(self, asked: Mapping[str, Any], body: Any) -> _Answer:
+    def _overview(self, action: Action, kind: str) -> Need:
+        """What is needed for entities that are no nodes."""
+        return ((action, f"{self.address}/{kind}"),)
+
+    async def _update(self, rights: _Rights, asked: Mapping[str, Any], body: Any) -> _Answer:
+        wishes = _wishes(body, _NEW_QUEUE)
+        await rights.check(*_to_make(_name_in(asked), wishes))
         queue = self._find(asked)
         if not isinstance(queue, Queue):
             raise _FaultError(400, f"{queue!r} has no rules that can be changed")
-        wishes = _wishes(body, _NEW_QUEUE)
         if wishes.pop("durable", queue.durable) != queue.durable:
             raise _FaultError(400, f"durable of {queue!r} cannot be changed: delete it and make it anew")
         before = queue.policy
@@ -211,9 +243,11 @@ class Management:
                 raise _FaultError(500, f"it could not be stored, and is as it was: {fault}") from fault
         return 200, "OK", _attributes(queue)
 
-    def _delete(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    async def _delete(self, rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         if asked.get("type") == "connection":
+            await rights.check(self._overview("delete", "connection"))
             return self._disconnect(_text(asked, "identity"))
+        await rights.check((("delete", _name_in(asked)),))
         node = self._find(asked)
         if not isinstance(node, (Queue, Topic)):
             raise _FaultError(400, f"{node!r} is part of the service, and cannot be deleted")
@@ -229,7 +263,7 @@ class Management:
         raise _FaultError(404, f"no connection {_shown.repr(identity)}")
 
     def _find(self, asked: Mapping[str, Any]) -> Node:
-        name = _text(asked, "identity" if "identity" in asked else "name")
+        name = _name_in(asked)
         node = self._container.nodes.get(name)
         kind = asked.get("type")
         if kind in OVERVIEWS:
@@ -248,14 +282,25 @@ class Management:
 
     # -- all of them ------------------------------------------------------------------------
 
-    def _query(self, asked: Mapping[str, Any], body: Any) -> _Answer:
+    async def _query(self, rights: _Rights, asked: Mapping[str, Any], body: Any) -> _Answer:
         kind = asked.get("entityType")
         names = _names_in(body)
         offset, count = _number(asked, "offset", 0), _number(asked, "count", PAGE)
         entities: list[dict[str, Any]] = []
         octets = 0
         more = False
-        for make in islice(self._makers(kind), offset, None):
+        overview = kind if isinstance(kind, str) and kind in OVERVIEWS else None
+        if overview is not None:
+            await rights.check(self._overview("receive", overview))
+            found = OVERVIEWS[overview][0](self._container)
+        else:
+            found = self._makers(rights, kind)
+        for address, make in found:
+            if overview is None and not await rights.may_see(address):
+                continue
+            if offset:
+                offset -= 1
+                continue
             more = len(entities) >= min(count, PAGE) or octets > _PAGE_OCTETS
             if more:
                 break
@@ -269,15 +314,12 @@ class Management:
         rows = [[each.get(name) for name in names] for each in entities]
         return 200, "OK", _Page(names, rows, more)
 
-    def _makers(self, kind: Any) -> Iterator[Callable[[], dict[str, Any]]]:
-        """What makes the attributes of each entity of this type."""
-        if isinstance(kind, str) and kind in OVERVIEWS:
-            for _, make in OVERVIEWS[kind][0](self._container):
-                yield make
-        else:
-            for node in self._container.nodes.values():
-                if kind in (None, "node", _kind(node)):
-                    yield partial(_attributes, node)
+    def _makers(self, rights: _Rights, kind: Any) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
+        """What makes the attributes of each entity of this type, with the address that the peer must be able to see."""
+        nodes = self._container.nodes.values()
+        for node in list(nodes) if rights.limited else nodes:  # while it is asked, nodes may come and go
+            if kind in (None, "node", _kind(node)):
+                yield node.address, partial(_attributes, node)
 
     def _examples(self, asked: Mapping[str, Any]) -> dict[str, list[str]]:
         """The types there are, with their attributes."""
@@ -293,24 +335,74 @@ class Management:
         kind = asked.get("entityType")
         return types if kind is None else {name: types[name] for name in types if name == kind}
 
-    def _get_types(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    def _get_types(self, _rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         return (
             200,
             "OK",
             {kind: [] if kind == "node" or kind in OVERVIEWS else ["node"] for kind in self._examples(asked)},
         )
 
-    def _get_attributes(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    def _get_attributes(self, _rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         return 200, "OK", self._examples(asked)
 
-    def _get_operations(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    def _get_operations(self, _rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         return 200, "OK", {kind: _operations_of(kind) for kind in self._examples(asked)}
 
-    def _get_annotations(self, asked: Mapping[str, Any], _: Any) -> _Answer:
+    def _get_annotations(self, _rights: _Rights, asked: Mapping[str, Any], _: Any) -> _Answer:
         return 200, "OK", {kind: list[str]() for kind in self._examples(asked)}
 
-    def _get_nodes(self, _: Mapping[str, Any], __: Any) -> _Answer:
+    def _get_nodes(self, _rights: _Rights, _: Mapping[str, Any], __: Any) -> _Answer:
         return 200, "OK", list[str]()
+
+
+class _Rights:
+    """What the peer of a request may do; the container itself may do everything.
+
+    Args:
+        peer: that asks.
+
+    Attributes:
+        limited: whether anything may be refused.
+    """
+
+    def __init__(self, peer: Peer) -> None:
+        self._guard = None if isinstance(peer, InternalPeer) else cast("ConnectedPeer", peer).guard
+        self.limited: bool = self._guard is not None and self._guard.asks
+        self._asked = 0
+
+    async def check(self, *needs: Need) -> None:
+        """Raise ``_FaultError`` with 403 unless the peer has one permission of each need."""
+        if self._guard is not None:
+            try:
+                await self._guard.check_all(*needs)
+            except RefusedError as refusal:
+                raise _FaultError(403, refusal.description) from None
+
+    async def may_see(self, address: str) -> bool:
+        """Whether the peer may learn that a node exists."""
+        if not self.limited:
+            return True
+        self._asked += 1
+        if not self._asked % _BETWEEN_PAUSES:
+            await trio.lowlevel.checkpoint()
+        try:
+            await self.check(_to_see(address))
+        except _FaultError:
+            return False
+        return True
+
+
+def _to_see(address: str) -> Need:
+    """What is needed to learn whether a node exists."""
+    return ("receive", address), ("send", address), ("create", address), ("delete", address)
+
+
+def _to_make(address: str, wishes: Mapping[str, Any]) -> list[Need]:
+    """What is needed to make a node, or to change its rules to these."""
+    needs: list[Need] = [(("create", address),)]
+    if isinstance(letters := wishes.get("dead_letter"), str):
+        needs += [(("receive", address),), (("send", letters),)]
+    return needs
 
 
 class _Page(NamedTuple):
@@ -351,6 +443,7 @@ def _size(value: Any) -> int:
 _KINDS: Final[dict[type[Node], str]] = {
     ConsumerNode: "consumer",
     FunctionNode: "function",
+    Management: "function",
     ProducerNode: "producer",
 }
 """The types of nodes, where they are not the names of the classes."""
@@ -404,6 +497,11 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
             raise _FaultError(400, f"{name}={_shown.repr(value)}: expected {kind.__name__}")
         wishes[str(name).replace("-", "_")] = value if value is None else kind(value)
     return wishes
+
+
+def _name_in(asked: Mapping[str, Any]) -> str:
+    """The address of the node that a request names."""
+    return _text(asked, "identity" if "identity" in asked else "name")
 
 
 def _text(asked: Mapping[str, Any], name: str) -> str:

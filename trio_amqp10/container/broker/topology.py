@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from trio_amqp10.container.nodes.message_store import QueueStore
 from trio_amqp10.container.nodes.queue import Queue
 
+from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
 from .adopted import check_adopted
 from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent
@@ -200,6 +201,8 @@ class Topology:
     ) -> BrokerQueue:
         if name.startswith(RESERVED):
             raise AccessRefusedError(f"{name!r} is one of the broker's own: they begin with {RESERVED}")
+        if name and self.queue_address(name).startswith(ADDRESSES):
+            raise AccessRefusedError(f"{name!r} is a reserved address: choose another name")
         check_arguments(arguments, durable=durable, exclusive=owner is not None, server_named=not name)
         queue = self.build_queue(
             name or _generated(), arguments, durable=durable, auto_delete=auto_delete, owner=owner

@@ -22,11 +22,22 @@ Knows what may be asked; does not know how it is done (``broker``).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import unquote
 
 from trio_amqp10.container.broker.bindings import Destination
+from trio_amqp10.container.broker_rights import (
+    to_bind,
+    to_bind_any_key,
+    to_declare_exchange,
+    to_declare_queue,
+    to_delete_exchange,
+    to_delete_queue,
+    to_find_queue,
+    to_receive,
+)
 from trio_amqp10.container.handlers import Answering
+from trio_amqp10.container.internal_peer import InternalPeer
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.wire.values import Array, UInt, ULong
@@ -36,12 +47,14 @@ from .declarations import declare_exchange, declare_queue
 from .http_faults import FaultError, status_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from trio_amqp10.container.broker.broker_queue import BrokerQueue
     from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.connected_peer import ConnectedPeer
     from trio_amqp10.container.handlers import Post
     from trio_amqp10.container.nodes.node import Peer
+    from trio_amqp10.container.rights.guard import Need
 
 __all__ = ["ADDRESS", "Management"]
 
@@ -96,20 +109,56 @@ class Management(Answering):
 
     async def _ask(self, peer: Peer, request: Message) -> Message:
         try:
-            status, body = self._operate(peer, request)
+            status, body = await self._operate(peer, request)
         except FaultError as fault:
             status, body = fault.status, fault.description
         except RefusedError as refusal:
             status, body = status_of(refusal)
         return Message(Value(body), subject=str(status), application_properties={"http:response": "1.1"})
 
-    def _operate(self, peer: Peer, request: Message) -> _Answer:
+    async def _operate(self, peer: Peer, request: Message) -> _Answer:
         path, query = parse_target(request.to or "")
         method = request.subject or ""
         route = self._routes.get((method, path[0], len(path)))
         if route is None:
             raise FaultError(501, f"{method} {request.to} is not implemented here")
-        return route(peer, [_decoded(path[0], part) for part in path[1:]], query, request.body)
+        decoded = [_decoded(path[0], part) for part in path[1:]]
+        needs, more = self._needs(method, path[0], decoded, query, request.body)
+        await _check(peer, needs)
+        await _check(peer, [] if more is None else to_bind_any_key(self._broker, more))
+        return route(peer, decoded, query, request.body)
+
+    def _needs(
+        self, method: str, kind: str, path: list[str], query: Mapping[str, str], body: Any
+    ) -> tuple[Sequence[Need], str | None]:
+        """The permissions that a request needs, and the exchange that it reads from, if any; see ``broker_rights``."""
+        broker = self._broker
+        if kind == "bindings":
+            return self._needs_of_binding(method, path, query, body)
+        name = path[0]
+        if kind == "exchanges":
+            if method == "DELETE":
+                return to_delete_exchange(broker, name), None
+            return to_declare_exchange(broker, name, _fields(body, _EXCHANGE, "exchange")["arguments"]), None
+        if method == "PUT":
+            asked = _fields(body, _QUEUE, "queue")
+            needs = to_declare_queue(broker, name, asked["arguments"], exclusive=asked["exclusive"])
+        elif method == "GET":
+            needs = to_find_queue(broker, name)
+        else:
+            needs = to_delete_queue(broker, name) if len(path) == 1 else to_receive(broker, name)
+        return needs, None
+
+    def _needs_of_binding(
+        self, method: str, path: list[str], query: Mapping[str, str], body: Any
+    ) -> tuple[Sequence[Need], str | None]:
+        if method == "POST":
+            source, kind, destination, key = _ends_in(body)
+        elif method == "DELETE":
+            source, kind, destination, key, _ = parse_binding(path[0])
+        else:
+            source, kind, destination, key = _ends_asked(query)
+        return to_bind(self._broker, source, kind, destination, key), source
 
     # -- queues -----------------------------------------------------------------------------
 
@@ -147,19 +196,13 @@ class Management(Answering):
     # -- bindings ---------------------------------------------------------------------------
 
     def _bind(self, peer: Peer, __: list[str], ___: Mapping[str, str], body: Any) -> _Answer:
-        asked = _fields(body, _BINDING, "binding")
-        kind: Literal["queue", "exchange"] = "queue" if asked["destination_queue"] is not None else "exchange"
-        source, destination = asked["source"], asked[f"destination_{kind}"]
-        if source is None or destination is None:
-            raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
-        self._broker.bind(source, kind, destination, asked["binding_key"], asked["arguments"], peer=peer)
+        source, kind, destination, key = _ends_in(body)
+        arguments = _fields(body, _BINDING, "binding")["arguments"]
+        self._broker.bind(source, kind, destination, key, arguments, peer=peer)
         return 204, None
 
     def _show_bindings(self, _: Peer, __: list[str], query: Mapping[str, str], ___: Any) -> _Answer:
-        kind: Literal["queue", "exchange"] = "queue" if "dstq" in query else "exchange"
-        destination = query.get("dstq", query.get("dste"))
-        if destination is None or "src" not in query or "key" not in query:
-            raise FaultError(400, "a query of bindings has src, key, and dstq or dste")
+        source, kind, destination, key = _ends_asked(query)
         wanted = Destination(kind, destination)
         return 200, [
             {
@@ -170,7 +213,7 @@ class Management(Answering):
                 "location": location(each),
             }
             for each in self._broker.bindings.of_destination(wanted)
-            if (each.source, each.key) == (query["src"], query["key"])
+            if (each.source, each.key) == (source, key)
         ]
 
     def _unbind(self, peer: Peer, path: list[str], __: Mapping[str, str], ___: Any) -> _Answer:
@@ -189,6 +232,37 @@ class Management(Answering):
         if arguments is not None:
             self._broker.unbind(source, kind, destination, key, arguments, peer=peer)
         return 204, None
+
+
+async def _check(peer: Peer, needs: Sequence[Need]) -> None:
+    """Raise ``FaultError`` with 403 unless the peer has one permission of each need; the program may do everything."""
+    if not isinstance(peer, InternalPeer):
+        try:
+            await cast("ConnectedPeer", peer).guard.check_all(*needs)
+        except RefusedError as refusal:
+            raise FaultError(403, refusal.description) from None
+
+
+_Kind = Literal["queue", "exchange"]
+
+
+def _ends_in(body: Any) -> tuple[str, _Kind, str, str]:
+    """Source, kind and name of the destination, and key of the binding that is asked for."""
+    asked = _fields(body, _BINDING, "binding")
+    kind: _Kind = "queue" if asked["destination_queue"] is not None else "exchange"
+    source, destination = asked["source"], asked[f"destination_{kind}"]
+    if source is None or destination is None:
+        raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
+    return source, kind, destination, asked["binding_key"]
+
+
+def _ends_asked(query: Mapping[str, str]) -> tuple[str, _Kind, str, str]:
+    """The same, of a query of bindings."""
+    kind: _Kind = "queue" if "dstq" in query else "exchange"
+    destination = query.get("dstq", query.get("dste"))
+    if destination is None or "src" not in query or "key" not in query:
+        raise FaultError(400, "a query of bindings has src, key, and dstq or dste")
+    return query["src"], kind, destination, query["key"]
 
 
 def _decoded(kind: str, part: str) -> str:

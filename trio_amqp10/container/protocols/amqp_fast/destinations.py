@@ -24,12 +24,11 @@ from trio_amqp10.errors import Condition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
     from trio_amqp10.container.container import Container
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node, Owner
     from trio_amqp10.message import Message
-
-    from .channel import ServerChannel
 
 __all__ = ["Destinations", "PrefixSubscription"]
 
@@ -50,15 +49,15 @@ class _Temporary:
 
     __slots__ = ("channel", "node", "owner")
 
-    def __init__(self, node: Node, owner: Owner, channel: ServerChannel) -> None:
+    def __init__(self, node: Node, channel: object, peer: ConnectedPeerBase) -> None:
         self.node = node
-        self.owner = owner
-        self.keep(channel)
+        self.owner = peer.owner
+        self.keep(channel, peer)
 
-    def keep(self, channel: ServerChannel) -> None:
+    def keep(self, channel: object, peer: ConnectedPeerBase) -> None:
         """It goes with this channel from now on, whose connection needs no permission for it."""
         self.channel = channel
-        self.node.maker = channel.peer
+        self.node.maker = peer
 
 
 class PrefixSubscription:
@@ -165,7 +164,7 @@ class Destinations:
                 f"{node.address!r} is the temporary destination of another client",
             )
 
-    def make_temporary(self, name: str, service: Service, channel: ServerChannel) -> str:
+    def make_temporary(self, name: str, service: Service, channel: object, peer: ConnectedPeerBase) -> str:
         """Make a temporary destination, or take the one that the client has of this name, without its messages.
 
         Returns:
@@ -177,10 +176,9 @@ class Destinations:
         if name.startswith(RESERVED):
             raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"{name!r} is reserved: choose another name")
         name = name or f"{TEMPORARY}{secrets.token_urlsafe(16)}"
-        owner = channel.peer.owner
         there = self._temporary.get(name)
-        if there is not None and there.owner == owner and _is_of(there.node, service):
-            there.keep(channel)
+        if there is not None and there.owner == peer.owner and _is_of(there.node, service):
+            there.keep(channel, peer)
             if isinstance(there.node, Queue):
                 there.node.purge()
             return name
@@ -195,7 +193,7 @@ class Destinations:
             )
         finally:
             self._makes_temporary = False
-        self._temporary[name] = _Temporary(node, owner, channel)
+        self._temporary[name] = _Temporary(node, channel, peer)
         return name
 
     def drop_temporaries(self, channel: object) -> None:

@@ -115,8 +115,8 @@ class ServerHandle:
         self.channel.ask(self, ("create", command.dest_name or None), partial(self._open_temporary, command))
 
     def _open_temporary(self, command: spec.HandleOpen) -> None:
-        destinations = self.channel.peer.destinations
-        self.name = destinations.make_temporary(command.dest_name, self.service, self.channel)
+        destinations, peer = self.channel.peer.destinations, self.channel.peer
+        self.name = destinations.make_temporary(command.dest_name, self.service, self.channel, peer)
         reply = self.reply(command)
 
         def answer() -> None:
