@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.container.protocols.clients import CLIENTS, Client
+from tests.contract.rights_scripts import SCRIPTS, Scripts
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
@@ -17,17 +18,23 @@ class ProtocolUnderTest:
     Attributes:
         name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
         client: sends a message to a queue, and receives it from there.
+        rights: what each method needs permission for.
     """
 
     name: str
     client: Client
+    rights: Scripts
 
 
 PROTOCOLS: Final = {
-    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"]),
-    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"]),
-    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"]),
-    "amqp-fast": ProtocolUnderTest(name="amqp-fast", client=CLIENTS["amqp-fast"]),
-    "1.0-draft-2010": ProtocolUnderTest(name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"]),
+    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"], rights=SCRIPTS["1.0"]),
+    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"], rights=SCRIPTS["0-9-1"]),
+    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"], rights=SCRIPTS["10.3"]),
+    "amqp-fast": ProtocolUnderTest(
+        name="amqp-fast", client=CLIENTS["amqp-fast"], rights=SCRIPTS["amqp-fast"]
+    ),
+    "1.0-draft-2010": ProtocolUnderTest(
+        name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"], rights=SCRIPTS["1.0-draft-2010"]
+    ),
 }
 """By name."""

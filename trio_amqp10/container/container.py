@@ -485,7 +485,8 @@ class Container(HandlerDecorators):
             node = self.broker.find_route(address)
         if node is not None:
             return node
-        if self.strict or not address or address.startswith(_RESERVED):
+        reserved = (*_RESERVED, EXCHANGES) if self.broker is not None else _RESERVED
+        if self.strict or not address or address.startswith(reserved):
             raise RefusedError(Condition.NOT_FOUND, f"no node {address!r}")
         return self._make_queue(address, _FIRST_USE)
 

@@ -297,6 +297,7 @@ class ServerChannel:
             self.attempt(call)
         self._waits -= 1
         self.run()
+        self.peer.pump.wake_writer()  # a refusal is written even if nothing else comes
 
     # -- transactions -----------------------------------------------------------------------
 

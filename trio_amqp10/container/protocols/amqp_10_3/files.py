@@ -109,8 +109,10 @@ class FileTransfers:
         return Content(file.properties, bytes(file.body))
 
     def published(self, identifier: str) -> None:
-        """It is a message now."""
-        self._files.finish(self._opened.pop(identifier))
+        """It is a message now, unless that was refused and the channel is over."""
+        file = self._opened.pop(identifier, None)
+        if file is not None:
+            self._files.finish(file)
 
     # -- out --------------------------------------------------------------------------------
 
