@@ -22,6 +22,7 @@ from trio_amqp10.amqp091 import spec as spec091
 from trio_amqp10.amqp_10_3 import spec as spec103
 from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
 from trio_amqp10.amqp_fast import spec as spec_fast
+from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 from trio_amqp10.draft_2010.spec import transport as draft_transport
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.peer.errors import DeliveryError, LinkDetachedError
@@ -323,7 +324,7 @@ def _refused_103(answer: Any) -> bool:
 
 @asynccontextmanager
 async def _dial_103(container: amqp.Container) -> AsyncGenerator[Any]:
-    dialect = script103.Amqp103(container, tickets=False, on_branch=lambda _branch: None)
+    dialect = Amqp103(container, tickets=False, on_branch=lambda _branch: None)
     async with script103.opened(container, dialect=dialect) as client:
         yield client
 

@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from tests.contract.rights_scripts import Right, Row
     from trio_amqp10.container.rights.access import Access
 
-ROWS = [
-    pytest.param(protocol, row, id=f"{protocol.name} {row}")
-    for protocol in PROTOCOLS.values()
-    for row in protocol.rights.rows
-]
+CASES = [(protocol, row) for protocol in PROTOCOLS.values() for row in protocol.rights.rows]
+IDS = [f"{protocol.name} {row}" for protocol, row in CASES]
+HIDING = [case for case in CASES if case[1].hides]
+
 ALTERNATIVES = [("receive", f"/exchanges/{name}/#") for name in (HERE, "events", "all")]
 """Everything from an exchange is asked for before the key of one binding."""
 
@@ -106,7 +105,7 @@ def test_every_method_has_a_row_or_needs_no_permission(protocol: ProtocolUnderTe
 
 
 @LATER
-@pytest.mark.parametrize(("protocol", "row"), ROWS)
+@pytest.mark.parametrize(("protocol", "row"), CASES, ids=IDS)
 async def test_method_works_with_its_permissions_and_asks_for_no_others(
     protocol: ProtocolUnderTest, row: Row, later: bool, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -119,7 +118,7 @@ async def test_method_works_with_its_permissions_and_asks_for_no_others(
 
 
 @LATER
-@pytest.mark.parametrize(("protocol", "row"), ROWS)
+@pytest.mark.parametrize(("protocol", "row"), CASES, ids=IDS)
 async def test_method_is_refused_without_any_one_of_its_permissions(
     protocol: ProtocolUnderTest, row: Row, later: bool, autojump_clock: trio.testing.MockClock
 ) -> None:
@@ -133,7 +132,7 @@ async def test_method_is_refused_without_any_one_of_its_permissions(
 
 
 @LATER
-@pytest.mark.parametrize(("protocol", "row"), [row for row in ROWS if row.values[1].hides])
+@pytest.mark.parametrize(("protocol", "row"), HIDING, ids=[f"{each.name} {row}" for each, row in HIDING])
 async def test_answer_to_a_peer_without_permission_does_not_tell_what_exists(
     protocol: ProtocolUnderTest, row: Row, later: bool, autojump_clock: trio.testing.MockClock
 ) -> None:
