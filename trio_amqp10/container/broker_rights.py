@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .rights.guard import Need
 
 __all__ = [
+    "address_of",
     "to_bind",
     "to_bind_any_key",
     "to_declare_exchange",
@@ -78,7 +79,7 @@ def to_declare_queue(
 
 def _letters_to(broker: Topology, exchange: str, key: str | None) -> str:
     """Where dead letters go: without a key of their own, by the keys that publishers choose."""
-    return binding_address(exchange) if key is None else _published_to(broker, exchange, key)
+    return binding_address(exchange) if key is None else address_of(broker, exchange, key)
 
 
 def to_receive(broker: Topology, name: str) -> list[Need]:
@@ -149,8 +150,9 @@ def to_bind_any_key(broker: Topology, source: str) -> list[Need]:
 
 def to_publish(broker: Topology, exchange: str, keys: Iterable[str]) -> list[Need]:
     """To publish with these routing keys."""
-    return [(("send", _published_to(broker, exchange, key)),) for key in dict.fromkeys(keys)]
+    return [(("send", address_of(broker, exchange, key)),) for key in dict.fromkeys(keys)]
 
 
-def _published_to(broker: Topology, exchange: str, key: str) -> str:
+def address_of(broker: Topology, exchange: str, key: str) -> str:
+    """The address that a message is sent to by publishing it."""
     return broker.queue_address(key) if exchange == DEFAULT else exchange_address(exchange, key)

@@ -27,7 +27,7 @@ from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.broker.exchanges import Exchange
 from trio_amqp10.container.broker.faults import PreconditionError
 from trio_amqp10.container.broker.routing import DEFAULT, further_keys
-from trio_amqp10.container.broker_rights import to_publish
+from trio_amqp10.container.broker_rights import address_of, to_publish
 from trio_amqp10.container.endpoints import PublishedArrival
 from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.container.nodes.relay import Feed
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import BasicProperties
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.nodes.node import Inlet
+    from trio_amqp10.container.rights.guard import Wish
 
     from .channel import ServerChannel
 
@@ -142,8 +143,12 @@ class Publishing:
         assert arrival.content is not None
         headers = arrival.content.properties.headers
         further = self._further(headers) if headers else ()
-        needs = to_publish(channel.broker, method.exchange, (method.routing_key, *further))
-        channel.ask(needs, partial(self._take, arrival))
+        wish: Wish = ("send", address_of(channel.broker, method.exchange, method.routing_key))
+        if not further and channel.peer.is_granted(wish):
+            self._take(arrival)
+        else:
+            needs = to_publish(channel.broker, method.exchange, (method.routing_key, *further))
+            channel.ask(needs, partial(self._take, arrival))
 
     def _take(self, arrival: Arrival) -> None:
         method: Any = arrival.method
