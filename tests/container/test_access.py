@@ -450,6 +450,22 @@ def test_rules_permit_what_stands_in_them(
     assert repr(rules) == "<Rules for 4 users>"
 
 
+def test_rules_to_create_and_delete_have_addresses_or_mean_all() -> None:
+    rules = Rules(
+        ("ada", "create", "ada/*"), ("ada", "delete", "ada/old"), ("bob", "create"), ("eve", "send", "*")
+    )
+    for action, address, permitted in (
+        ("create", "ada/q", {"ada", "bob"}),
+        ("create", "bob/q", {"bob"}),
+        ("create", "/exchanges/ada", {"bob"}),
+        ("create", "$cbs", set[str]()),
+        ("create", None, {"ada", "bob"}),  # the container makes up the name
+        ("delete", "ada/old", {"ada"}),
+        ("delete", "ada/q", set[str]()),
+    ):
+        assert {user for user in ("ada", "bob", "eve") if rules(access(action, address, user))} == permitted
+
+
 def test_rules_for_everybody_hold_for_who_is_not_authenticated_and_for_users_of_other_rules() -> None:
     rules = Rules(("*", "receive", "news"), ("ada", "send", "news"))
     for user in (None, "ada", "eve"):
