@@ -116,7 +116,8 @@ def to_declare_exchange(broker: Topology, name: str, arguments: Mapping[str, Any
     needs: list[Need] = [(("create", exchange_address(name)),)]
     alternate = arguments.get(ALTERNATE)
     if isinstance(alternate, str):
-        needs += [(("receive", binding_address(name)),), (("send", binding_address(alternate)),)]
+        needs.append((("receive", binding_address(name)),))
+        needs.append((("send", binding_address(alternate)),))
     return needs
 
 

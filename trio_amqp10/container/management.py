@@ -401,7 +401,8 @@ def _to_make(address: str, wishes: Mapping[str, Any]) -> list[Need]:
     """What is needed to make a node, or to change its rules to these."""
     needs: list[Need] = [(("create", address),)]
     if isinstance(letters := wishes.get("dead_letter"), str):
-        needs += [(("receive", address),), (("send", letters),)]
+        needs.append((("receive", address),))
+        needs.append((("send", letters),))
     return needs
 
 
