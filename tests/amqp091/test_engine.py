@@ -26,7 +26,7 @@ from trio_amqp10.amqp091.events import (
     Unblocked,
 )
 from trio_amqp10.amqp091.faults import ReplyError
-from trio_amqp10.amqp091.frames import HEADER, HEARTBEAT_FRAME, PROTOCOL_HEADER, frame
+from trio_amqp10.amqp091.frames import HEADER, HEARTBEAT_FRAME, METHOD, PROTOCOL_HEADER, frame
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.amqp091.states import ChannelState, ConnectionState
 from trio_amqp10.endpoint_role import EndpointRole
@@ -528,3 +528,35 @@ def test_engine_keeps_what_the_peer_says_of_itself() -> None:
     pair = connected()
     assert pair.server.peer_properties == CLIENT_PROPERTIES
     assert pair.client.peer_properties == {}
+
+
+@pytest.mark.parametrize("chunk", [0, 1])
+def test_server_sends_a_header_larger_than_a_frame_and_a_client_reads_it(chunk: int) -> None:
+    pair = Pair(chunk, Limits(frame_max=4096, max_message_size=20_000))
+    pair.run()
+    ours, theirs = pair.channels()
+    ours.send(spec.BasicConsume(consumer_tag="t"))
+    pair.run()
+    arrivals_of(theirs)
+    theirs.send(spec.BasicConsumeOk(consumer_tag="t"))
+    pair.run()
+    arrivals_of(ours)
+    large = Content(BasicProperties(headers={"h": "x" * 9000}), b"body")
+    theirs.deliver("t", "", "q", large)
+    ours.send(spec.BasicGet(queue="q"))
+    pair.run()
+    theirs.send(spec.BasicGetOk(delivery_tag=2, routing_key="q"), large)
+    pair.run()
+    arrived = arrivals_of(ours)
+    assert [each.content.properties for each in arrived if each.content] == [large.properties] * 2
+    with pytest.raises(LocalProtocolError, match="9025 octets, where a frame takes 4088"):
+        ours.publish("", "q", large)
+    theirs.deliver("t", "", "q", Content(BasicProperties(headers={"h": "x" * 20_000}), b""))
+    with pytest.raises(ReplyError, match="where a frame takes 4088"):
+        pair.run()
+
+
+def test_client_reads_no_other_frame_that_is_larger_than_agreed() -> None:
+    client, _ = open_client(Limits(frame_max=4096))
+    with pytest.raises(ReplyError, match="where a frame takes 4088"):
+        client.receive_data(frame(METHOD, 1, bytes(5000)), 0.0)

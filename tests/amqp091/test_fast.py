@@ -137,7 +137,7 @@ def test_publish_is_written_as_the_generic_path_writes_it(
     if encoded:
         content = Content(content.properties, content.body, content.properties.encode(USUAL))
     octets = publish_prefix(1, exchange, key, mandatory, USUAL, 4088)
-    octets += b"".join(publish_rest(1, content, USUAL, 4088))
+    octets += b"".join(publish_rest(1, content, USUAL, 4088, 4088))
     assert octets == framed(method, content)
 
 
@@ -154,7 +154,7 @@ def test_deliver_is_written_as_the_generic_path_writes_it(
     )
     front, back = deliver_parts(1, consumer, exchange, key, USUAL, 4088)
     octets = front + deliver_tag(tag, redelivered) + back
-    octets += b"".join(publish_rest(1, content, USUAL, 4088))
+    octets += b"".join(publish_rest(1, content, USUAL, 4088, 4088))
     assert octets == framed(method, content)
 
 
@@ -211,16 +211,16 @@ def test_publish_and_properties_are_read_once_for_the_same_octets() -> None:
 def test_publish_splits_what_a_frame_does_not_take() -> None:
     content = Content(BasicProperties(), bytes(9000), NO_PROPERTIES)
     assert (
-        b"".join(publish_rest(1, content, USUAL, 4088))
+        b"".join(publish_rest(1, content, USUAL, 4088, 4088))
         == framed(spec.BasicPublish(), content)[len(written(spec.BasicPublish(), 1)) :]
     )
     with pytest.raises(LocalProtocolError, match="a frame takes"):
-        publish_rest(1, Content(BasicProperties(), b"", bytes(5000)), USUAL, 4088)
+        publish_rest(1, Content(BasicProperties(), b"", bytes(5000)), USUAL, 4088, 4088)
 
 
 def test_publish_of_an_empty_body_has_a_header_alone() -> None:
     content = Content(BasicProperties(), b"", NO_PROPERTIES)
-    rest = b"".join(publish_rest(1, content, USUAL, 4088))
+    rest = b"".join(publish_rest(1, content, USUAL, 4088, 4088))
     assert written(spec.BasicPublish(), 1) + rest == framed(spec.BasicPublish(), content)
 
 

@@ -36,7 +36,7 @@ from .fast import (
     shared_properties,
 )
 from .faults import ReplyError
-from .frames import HEADER, METHOD
+from .frames import ANY_SIZE, HEADER, METHOD
 from .states import ChannelState, Lifecycle, Step
 
 if TYPE_CHECKING:
@@ -79,6 +79,8 @@ class Host(Protocol):
     def profile(self) -> Profile: ...
     @property
     def largest_payload(self) -> int: ...
+    @property
+    def largest_header(self) -> int: ...
     @property
     def is_open(self) -> bool: ...
     def enqueue(self, octets: bytes) -> None: ...
@@ -237,8 +239,8 @@ class Channel:
             prefix = self._prefixes[place] = publish_prefix(
                 self.number, exchange, routing_key, mandatory, host.letters, host.largest_payload
             )
-        frames = [prefix]
-        frames += publish_rest(self.number, content, host.letters, host.largest_payload)
+        frames, largest = [prefix], host.largest_payload
+        frames += publish_rest(self.number, content, host.letters, largest, largest)
         host.enqueue(b"".join(frames))
         numbers = self.numbers
         if not numbers.confirming:
@@ -289,7 +291,7 @@ class Channel:
             )
         begin, end = parts
         frames = [begin, deliver_tag(tag, redelivered), end]
-        frames += publish_rest(self.number, content, host.letters, host.largest_payload)
+        frames += publish_rest(self.number, content, host.letters, host.largest_payload, ANY_SIZE)
         numbers.deliveries.number(tag, no_ack)
         host.enqueue(b"".join(frames))
         return tag
@@ -328,9 +330,10 @@ class Channel:
         payloads = [(METHOD, method.plan.write(method, host.letters))]
         if content is not None:
             payloads.append((HEADER, write_header(content, host.letters, method.plan.class_id)))
-        for _, payload in payloads:
-            if len(payload) > host.largest_payload:
-                raise LocalProtocolError(f"{len(payload)} octets, where a frame takes {host.largest_payload}")
+        for kind, payload in payloads:
+            largest = host.largest_payload if kind == METHOD else host.largest_header
+            if len(payload) > largest:
+                raise LocalProtocolError(f"{len(payload)} octets, where a frame takes {largest}")
         form = host.profile.frames
         frames = [form.frame(kind, self.number, payload) for kind, payload in payloads]
         if content is not None:
@@ -448,8 +451,8 @@ class Channel:
         if method is None:
             return False
         arrival = arrival_of(method, octets, body, host.letters)
-        settled = numbers.consumers.get(method.consumer_tag, False)
-        if not numbers.deliveries.number(method.delivery_tag, settled):
+        settled = numbers.consumers.get(method.consumer_tag)
+        if settled is None or not numbers.deliveries.number(method.delivery_tag, settled):
             return False
         self._note(arrival)
         return True

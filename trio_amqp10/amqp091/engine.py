@@ -35,7 +35,7 @@ from .events import (
 )
 from .fast import extent
 from .faults import ReplyError
-from .frames import FRAME_END, FRAME_MIN, METHOD, PROTOCOL_HEADER
+from .frames import ANY_SIZE, FRAME_END, FRAME_MIN, METHOD, PROTOCOL_HEADER
 from .handshake import Handshake
 from .heartbeats import Heartbeats
 from .limits import Limits
@@ -183,6 +183,16 @@ class Engine:
     def largest_payload(self) -> int:
         """Octets of a payload that the peer takes."""
         return self.frame_max - self.profile.frames.overhead
+
+    @property
+    def largest_header(self) -> int:
+        """Octets of the largest content header that is sent.
+
+        A header cannot be split into frames. So a server sends one of any size, as RabbitMQ does: otherwise a message whose
+        headers grew on the way, or came by another protocol, could not be delivered. A client reads a header of as many
+        octets as a body may have.
+        """
+        return ANY_SIZE if self._server else self.largest_payload
 
     @property
     def peer_properties(self) -> Mapping[str, Any]:
@@ -560,7 +570,9 @@ class Engine:
 
     def _head(self, pos: int) -> tuple[int, int, int]:
         try:
-            return self.profile.frames.read_head(self._buffer, pos, self._largest_in)
+            return self.profile.frames.read_head(
+                self._buffer, pos, self._largest_in, 0 if self._server else self.limits.max_message_size
+            )
         except ReplyError:
             self._deaf = True
             raise

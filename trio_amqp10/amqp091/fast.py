@@ -227,7 +227,9 @@ def read_publish(payload: bytes) -> BasicPublish:
     return cast("BasicPublish", method)
 
 
-def publish_rest(channel: int, content: Content, letters: Letters, largest: int) -> list[bytes]:
+def publish_rest(
+    channel: int, content: Content, letters: Letters, largest: int, largest_header: int
+) -> list[bytes]:
     """The content header and the bodies that follow it.
 
     Raises:
@@ -237,7 +239,7 @@ def publish_rest(channel: int, content: Content, letters: Letters, largest: int)
     octets = content.octets
     if octets is None or len(body) > largest or len(octets) > largest - _CONTENT_HEAD:
         header = write_header(content, letters)
-        _check(header, largest)
+        _check(header, largest_header)
         return [frame(HEADER, channel, header), *body_frames(channel, body, largest)]
     size = len(body)
     header = _CONTENT.pack(HEADER, channel, _CONTENT_HEAD + len(octets), BASIC, 0, size)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 __all__ = [
+    "ANY_SIZE",
     "BODY",
     "FRAMES",
     "FRAME_END",
@@ -44,6 +45,9 @@ HEARTBEAT: Final = 8
 
 FRAME_MIN: Final = 4096
 """The smallest frame-max that may be agreed, and the largest frame before there is an agreement (4.2.3)."""
+
+ANY_SIZE: Final = 0xFFFFFFFF
+"""Octets of the largest payload that a head can announce: no limit."""
 
 FRAME_END: Final = 0xCE
 
@@ -83,13 +87,16 @@ class FrameFormat:
         self.overhead: Final = self.head_size + len(_END)
         self.heartbeat: bytes = self.frame(HEARTBEAT, 0, b"")
 
-    def read_head(self, buf: bytes | bytearray, pos: int, largest: int) -> tuple[int, int, int]:
+    def read_head(
+        self, buf: bytes | bytearray, pos: int, largest: int, largest_header: int = 0
+    ) -> tuple[int, int, int]:
         """Type, channel and size of the payload, from the octets of a head.
 
         Args:
             buf: what came.
             pos: where the frame begins; ``head_size`` octets are there.
             largest: octets that the payload may have.
+            largest_header: octets that the payload of a content header may have, if that is more.
 
         Raises:
             ReplyError: 501 for an unknown type, too large a payload and a heartbeat with one; 505 for a heartbeat on a
@@ -98,7 +105,7 @@ class FrameFormat:
         kind, channel, size = self._unpack(buf, pos)
         if kind not in self._types:
             raise ReplyError(ReplyCode091.FRAME_ERROR, f"unknown frame type {kind}")
-        if size > largest:
+        if size > largest and not (kind == HEADER and size <= largest_header):
             raise ReplyError(
                 ReplyCode091.FRAME_ERROR, f"a payload of {size} octets, where a frame takes {largest}"
             )

@@ -134,7 +134,7 @@ async def test_methods_behind_a_failing_one_are_dropped_on_all_channels_at_once(
         assert not [name for name in container.nodes if name.startswith("q")]
 
 
-async def test_message_that_no_frame_takes_does_not_narrow_the_window_of_the_channel() -> None:
+async def test_message_whose_header_is_larger_than_a_frame_is_delivered_in_one() -> None:
     container = Container()
     async with opened(container) as client, dialled(container) as narrow:
         await narrow.log_in(frame_max=4096)
@@ -145,6 +145,10 @@ async def test_message_that_no_frame_takes_does_not_narrow_the_window_of_the_cha
         await narrow.ask(spec.BasicConsume(queue="q", consumer_tag="c"))
         await client.publish("", "q", b"1", headers={"x": "y" * 5000})
         await client.publish("", "q", b"2")
+        large = await narrow.hear()
+        assert large is not None
+        assert (large.body, "y" * 5000 in repr(large.properties)) == (b"1", True)
+        await narrow.say(spec.BasicAck(delivery_tag=1))
         assert (await narrow.hear()).body == b"2"  # type: ignore[union-attr]
 
 
