@@ -12,9 +12,11 @@
 ``x``                 binary                 binary                ``x``
 ``T``                 timestamp              timestamp             ``T``, whole seconds
 ``A F``               list, map of symbols   list, array, map      the same
-``D``                 left out               uuid, char, decimal   left out
+``D``                 left out               uuid, char, decimal,  left out
+                                             NaN, infinity
 ====================  =====================  ====================  ========================================
 
+NaN and infinity are left out, as RabbitMQ does: clients such as pika fail at a message with one of them.
 Both sides nest at most 32 levels, so no value is too deep for the other.
 
 Knows values; knows no message.
@@ -26,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
+from math import isfinite
 from typing import Any, Final, cast
 
 from trio_amqp10.amqp091 import values as classic
@@ -93,8 +96,9 @@ _FROM_STANDARD: Final[Mapping[type, Callable[[Any], Any]]] = {
     **{there: here for here, there in _WIDTHS},
     standard.Int: int,
     standard.Symbol: str,
+    standard.Float: lambda value: classic.Float32(value) if isfinite(value) else LEFT_OUT,
     bool: bool,
-    float: float,
+    float: lambda value: value if isfinite(value) else LEFT_OUT,
     str: str,
     bytes: bytes,
     type(None): lambda _: None,
