@@ -12,6 +12,7 @@ Knows nodes and connected peers; knows no octet of any dialect.
 
 from __future__ import annotations
 
+import logging
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -19,7 +20,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 
 from .nodes.content import Content
 from .nodes.form_registry import content_of
-from .nodes.node import Lease, RefusedError, SubscriptionTerms
+from .nodes.node import Lease, NotTakenError, RefusedError, SubscriptionTerms
 from .nodes.relay import Feed
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from .nodes.node import Node
 
 __all__ = ["GivenLease", "PublishedArrival", "Publisher", "WindowOutlet"]
+
+_log = logging.getLogger("trio_amqp10.container")
 
 State = Literal["accepted", "rejected", "released", "modified"]
 
@@ -233,6 +236,11 @@ class GivenLease(Lease):
     def lost(self) -> None:
         self._answer(lambda lease: lease.lost())
 
+    def withdraw(self) -> None:
+        """Nothing was sent, and the lease of the node is as it was."""
+        del self.outlet.unsettled[self]
+        self.outlet.peer.remove_unsettled(self._size)
+
     def _answer(self, answer: Callable[[Lease], object]) -> None:
         del self.outlet.unsettled[self]
         try:
@@ -249,7 +257,7 @@ class WindowOutlet:
     Args:
         peer: whose it is.
         node: from which it receives.
-        send: sends a message; the lease is to be answered once, or ``end`` gives it back. None for a subclass that has ``deliver``.
+        send: as ``deliver``. None for a subclass that has ``deliver``.
         on_closed: called when the node ends it, with condition and description; None for a subclass that has ``ended_by_node``.
         window: messages; None for any number.
         wants: as of ``Outlet``.
@@ -335,14 +343,27 @@ class WindowOutlet:
     def give(self, content: Content | Any, lease: Lease | None, tag: bytes | None = None) -> None:
         if not isinstance(content, Content):  # a node of AMQP 1.0 gives a Message
             content = content_of(content.message_format, content.to_payload())
+        given = GivenLease(self, lease, content.size)
         self._giving = True
         try:
-            self.deliver(content, GivenLease(self, lease, content.size))
+            self.deliver(content, given)
+        except NotTakenError as refusal:
+            given.withdraw()
+            if self._node.passes_over:
+                raise
+            _log.warning("%r ends: the peer cannot take a message of %r: %s", self, self._node, refusal)
+            if lease is not None:
+                self.close(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(refusal))
+                lease.released()
         finally:
             self._giving = False
 
     def deliver(self, content: Content, lease: GivenLease) -> object:
-        """Send a message; the lease is to be answered once, or ``end`` gives it back."""
+        """Send a message; the lease is to be answered once, or ``end`` gives it back.
+
+        Raises:
+            NotTakenError: the peer cannot take this message; nothing was sent.
+        """
         assert self._send is not None
         return self._send(content, lease)
 

@@ -8,7 +8,8 @@ lies still; what comes to lie before that place, because it was given back or is
 too large for its peer: until then it takes the first message there is.
 
 Messages that are passed over for their size are remembered in ``too_large``. When nothing else is left for a
-consumer or browser, the queue ends its link; see ``queue``.
+consumer or browser, the queue ends its link; see ``queue``. A message that an outlet could not take when it was given
+(``NotTakenError``) is remembered too, and not offered to that consumer again.
 
 Knows entries and sorted lists; a filter is a function.
 """
@@ -49,7 +50,7 @@ class QueueReader:
         resumes: whether a task is about to look again.
     """
 
-    __slots__ = ("_kept", "_too_large", "_wants", "key", "limit", "outlet", "resumes")
+    __slots__ = ("_kept", "_not_taken", "_too_large", "_wants", "key", "limit", "outlet", "resumes")
 
     def __init__(self, outlet: Outlet, wants: Wants | None) -> None:
         self.outlet: Outlet = outlet
@@ -58,16 +59,28 @@ class QueueReader:
         self.resumes: bool = False
         self._wants = wants
         self._too_large: list[Entry] = []
+        self._not_taken: dict[Entry, None] | None = None  # as long as there are any
         self._kept = _STALE
 
     def passes(self, entry: Entry) -> bool:
-        """Whether it wants this message, and its peer takes one so large."""
+        """Whether it wants this message, and its peer takes it."""
+        if self._not_taken is not None and entry in self._not_taken:
+            return False
         if self._wants is not None and not self._wants(entry.content, entry.origin):
             return False
         if self.limit is not None and entry.length > self.limit:
             self.pass_over(entry)
             return False
         return True
+
+    def note_not_taken(self, entry: Entry) -> None:
+        """Remember a message that the peer cannot take, as was found when it was given."""
+        if self._not_taken is None:
+            self._not_taken = {}
+        elif len(self._not_taken) >= self._kept:
+            self._not_taken = {each: None for each in self._not_taken if not each.ended}
+            self._kept = 2 * len(self._not_taken) + _STALE
+        self._not_taken[entry] = None
 
     def pass_over(self, entry: Entry) -> None:
         """Remember a message that is too large for the peer."""

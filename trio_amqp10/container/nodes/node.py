@@ -53,6 +53,7 @@ __all__ = [
     "Node",
     "NodeLink",
     "NodeWatcher",
+    "NotTakenError",
     "Outlet",
     "Owner",
     "Peer",
@@ -78,6 +79,13 @@ class RefusedError(AmqpError):
         self.condition: Final = condition.value if isinstance(condition, Condition) else condition
         self.description = description
         super().__init__(f"{self.condition}: {description}")
+
+
+class NotTakenError(AmqpError):
+    """The peer of an outlet cannot take this message, ever: it is too large, or has no form in its protocol.
+
+    The message and the outlet are as before. A node that ``passes_over`` leaves the message to others.
+    """
 
 
 class Peer(Protocol):
@@ -388,6 +396,9 @@ class Outlet(Protocol):
         ``max_message_size``; its lease is released. That is no reason to raise: a node that gives to one
         link because of another goes on with that one. Nor may an outlet raise after it has kept the lease.
 
+        Raises:
+            NotTakenError: the peer cannot take this message; nothing has changed. Of nodes that ``passes_over`` alone.
+
         Args:
             content: what: a ``Content``, or a ``Message``.
             lease: of the message; None if its outcome does not matter.
@@ -445,6 +456,8 @@ class Node:
         keeps_subscriptions: whether it keeps ``outlet.subscription_terms``; if not, the answer to an attach says
             that nothing stays of the link.
         answers_link_pairs: whether it answers on the link that is paired with that of a request.
+        passes_over: whether a message that the peer of an outlet cannot take stays for other outlets (``NotTakenError``);
+            if not, such a message ends the outlet.
         capabilities: what kind of node it is, told to peers that ask, e.g. ``("queue",)``.
         inlets, outlets: the links to it, in the order in which they came.
         container: the container that it is in, once it is added to one.
@@ -458,6 +471,7 @@ class Node:
     leases_messages: bool = False
     keeps_subscriptions: bool = False
     answers_link_pairs: bool = False
+    passes_over: bool = False
     capabilities: tuple[str, ...] = ()
 
     attaching_links = 0

@@ -28,7 +28,9 @@ priority (``SubscriptionTerms.priority``), round robin, then to those of the nex
 
 A message larger than the peer of an outlet takes (2.7.3) is passed over for that outlet and stays for the others. An
 outlet for which only such messages are left is ended, with ``amqp:link:message-size-exceeded``; so is a browser that
-has seen all others. An outlet that raises is ended too, and what it was given in that moment is given to another.
+has seen all others. So is a message passed over that an outlet cannot take for another reason (``NotTakenError``), e.g. as it
+has no form in its protocol: it stays for the others, which is logged once for each message, and the outlet goes on with those
+behind it. An outlet that raises anything else is ended too, and what it was given in that moment is given to another.
 
 The queue decides who gets what; ``held_messages`` has the messages, and ends them. Where dead ones go is described in ``deadletters``; what is
 available, and to whom, in ``available``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what
@@ -54,10 +56,10 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
 from .consumers import QueueBrowser, QueueConsumer
-from .entry import ANYONE, Entry
+from .entry import ANYONE, Entry, unpack_sequence
 from .groups import Groups
 from .held_messages import HeldMessages
-from .node import Node, Outlet, Peer, RefusedError
+from .node import Node, NotTakenError, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .policy import LONGEST_DELAY, QueuePolicy
 
@@ -78,6 +80,8 @@ _log = logging.getLogger("trio_amqp10.container")
 
 _STALE: Final = 64
 """Pulled messages whose leases may have ended, above as many as there are messages, before they are forgotten."""
+_PASSED_AT_ONCE: Final = 100
+"""Messages that one consumer fails to take before others have their turn."""
 _DELIVERY_TIME: Final = "x-opt-delivery-time"
 """The annotation that says when to deliver a message, in milliseconds since 1970."""
 
@@ -100,6 +104,7 @@ class Queue(Node):
     """
 
     accepts_senders = accepts_receivers = applies_filters = leases_messages = releases_arrivals = True
+    passes_over = True
     capabilities: tuple[str, ...] = ("queue",)
     held_class: ClassVar[type[HeldMessages]] = HeldMessages
 
@@ -133,6 +138,8 @@ class Queue(Node):
         """Consumers that wait, for each priority that one has had, highest first."""
         self._pulled: dict[Entry, int] = {}
         """Those that were leased by ``pull``, of a queue with a single active consumer, and which ``turn`` that was."""
+        self._left_to_others: dict[Entry, None] = {}
+        """Those that a consumer could not take, which was logged."""
         self._blocked: dict[Inlet, Callable[[Inlet], object]] = {}
         """Those that wait for room, and what is called then; those of exchanges among them."""
         self._deadline_timer = self._clock.deadline_timer(self._next_due, self.sweep)
@@ -483,12 +490,22 @@ class Queue(Node):
         if self.policy.single_active and consumer is not self._active:
             outlet.rest(0)
             return
+        passed = 0
         while outlet.ready():
             entry = self._available.take(consumer)
             if entry is None:
                 self._on_nothing(consumer)
                 return
-            if not self._lease(entry, consumer):
+            try:
+                leased = self._lease(entry, consumer)
+            except NotTakenError:
+                self._restore(entry)
+                passed += 1
+                if passed == _PASSED_AT_ONCE:
+                    self._resume(consumer)
+                    return
+                continue
+            if not leased:
                 self._restore(entry)
                 return
             if entry.group is not None:
@@ -498,7 +515,8 @@ class Queue(Node):
     def pull(self, outlet: Outlet) -> bool:
         """As ``Node.pull``; a copy of the first message, for an outlet that only looks.
 
-        A message larger than the peer takes (2.7.3) is passed over. With a filter, all that is available may be looked at.
+        A message that the peer does not take, e.g. as it is too large (2.7.3), is passed over. With a filter, all that is
+        available may be looked at.
         """
         if self._closed:
             return False
@@ -512,33 +530,39 @@ class Queue(Node):
 
     def _show_first(self, outlet: Outlet) -> bool:
         browser = QueueBrowser(outlet, outlet.wants)
-        entry = browser.find(self._available.all_blocks)
-        while entry is None and browser.pauses:
+        while True:
             entry = browser.find(self._available.all_blocks)
-        if entry is not None:
-            outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
-        return entry is not None
+            if entry is not None and self._give_copy(browser, entry):
+                return True
+            if entry is None and not browser.pauses:
+                return False
 
     def _lease_first(self, outlet: Outlet) -> bool:
         consumer = QueueConsumer(outlet, outlet.wants)
-        try:
-            entry = self._available.take(consumer)
-            while entry is None and consumer.search is not None and consumer.search.pauses:
+        while True:
+            try:
                 entry = self._available.take(consumer)
-        finally:
-            self._available.searches.pop(consumer, None)
-        if entry is None:
-            return False
-        if self.policy.single_active:
-            if len(self._pulled) > self.held.length + _STALE:
-                self._forget_pulled()
-            self._pulled[entry] = entry.turn + 1
-        if not self._lease(entry, consumer):
-            self._restore(entry)
-            return False
-        if entry.group is not None:
-            self._groups.settle(entry.group)
-        return True
+                while entry is None and consumer.search is not None and consumer.search.pauses:
+                    entry = self._available.take(consumer)
+            finally:
+                self._available.searches.pop(consumer, None)
+            if entry is None:
+                return False
+            if self.policy.single_active:
+                if len(self._pulled) > self.held.length + _STALE:
+                    self._forget_pulled()
+                self._pulled[entry] = entry.turn + 1
+            try:
+                leased = self._lease(entry, consumer)
+            except NotTakenError:
+                self._restore(entry)
+                continue
+            if not leased:
+                self._restore(entry)
+                return False
+            if entry.group is not None:
+                self._groups.settle(entry.group)
+            return True
 
     @property
     def _consumers_have_some(self) -> bool:
@@ -625,8 +649,13 @@ class Queue(Node):
                     self.end_link(consumer.outlet)
                     tries = len(waiting)
                     continue
-                if self._lease(entry, consumer):
-                    return True
+                try:
+                    if self._lease(entry, consumer):
+                        return True
+                except NotTakenError:
+                    if entry.group is not None:
+                        self._groups.unleased(entry.group, entry)
+                    continue  # another may take it
                 if entry.group is not None:
                     self._groups.unleased(entry.group, entry)
                 tries = len(waiting)
@@ -645,7 +674,11 @@ class Queue(Node):
         return False
 
     def _lease(self, entry: Entry, consumer: QueueConsumer) -> bool:
-        """Lease it; False if the outlet failed: then the message is neither available nor leased."""
+        """Lease it; False if the outlet failed: then the message is neither available nor leased.
+
+        Raises:
+            NotTakenError: the peer cannot take it; the same holds, and the consumer will not be offered it again.
+        """
         entry.available = False
         entry.outlet_key = consumer.key
         entry.turn = turn = entry.turn + 1
@@ -655,12 +688,44 @@ class Queue(Node):
             self._groups.leased(entry.group, entry, consumer.key)
         try:
             consumer.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, entry)
+        except NotTakenError as refusal:
+            entry.turn -= 1  # it did not go out
+            self._pulled.pop(entry, None)
+            self._available.begin_search(consumer)
+            self._leave_to_others(entry, consumer, refusal)
+            raise
         except Exception:
             answered = entry.turn != turn or entry.available or entry.ended
             if not answered:
                 entry.turn -= 1  # it did not go out
             self.end_link(consumer.outlet)
             return answered
+        return True
+
+    def _leave_to_others(self, entry: Entry, reader: QueueReader, refusal: NotTakenError) -> None:
+        """The peer of a reader cannot take a message: remember that, and log it once for each message."""
+        reader.note_not_taken(entry)
+        known = self._left_to_others
+        if len(known) > self.held.length + _STALE:
+            known = self._left_to_others = {each: None for each in known if not each.ended}
+        _log.log(
+            logging.DEBUG if entry in known else logging.WARNING,
+            "%r: message %d of %d octets stays for other consumers than %r, which cannot take it: %s",
+            self,
+            unpack_sequence(entry.order),
+            entry.length,
+            reader.outlet,
+            refusal,
+        )
+        known[entry] = None
+
+    def _give_copy(self, browser: QueueBrowser, entry: Entry) -> bool:
+        """Show a message to a browser; False if its peer cannot take it."""
+        try:
+            browser.outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
+        except NotTakenError as refusal:
+            self._leave_to_others(entry, browser, refusal)
+            return False
         return True
 
     def _restore(self, entry: Entry) -> None:
@@ -686,7 +751,7 @@ class Queue(Node):
                     outlet.outgrow(too_large.length)
                 outlet.rest(0)
                 return
-            outlet.give(entry.aged(self._clock.now()) if entry.ages else entry.content, None)
+            self._give_copy(browser, entry)
         outlet.rest(self.available)
 
     def _resume(self, taker: QueueReader) -> None:

@@ -84,6 +84,7 @@ class Topic(Node):
     """
 
     accepts_senders = accepts_receivers = applies_filters = keeps_subscriptions = releases_arrivals = True
+    passes_over = True
     capabilities: tuple[str, ...] = ("topic", "shared", "global")
 
     def __init__(

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from trio_amqp10.amqp091.content import BasicProperties
 from trio_amqp10.amqp091.content import Content as Carried
+from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.amqp091.values import Int64
 from trio_amqp10.container.broker.broker_queue import BrokerQueue
 from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
+from trio_amqp10.container.nodes.node import NotTakenError
 from trio_amqp10.container.nodes.queue import Queue
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.errors import LocalProtocolError
 
 from .native_message import to_published
 
@@ -112,12 +114,13 @@ class ChannelOutlet(WindowOutlet):
     def deliver(self, content: Content, lease: GivenLease) -> bool:
         """Send a message to the client; whether it waits for an acknowledgement."""
         channel = self._channel
-        published = to_published(content, self._name, like_rabbitmq=channel.habits.like_rabbitmq)
+        published = self.published(content)
         try:
             tag = self._write(published, lease, self._carried(published))
-        except LocalProtocolError as fault:  # its properties are larger than a frame
-            lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
-            return False
+        except LocalProtocolError as fault:
+            if channel.engine.state is not ChannelState.OPEN:
+                raise
+            raise NotTakenError(f"it cannot be written: {fault}") from fault
         channel.peer.messages_out += 1
         channel.peer.pump.wake_writer()
         if self._no_ack:
@@ -125,6 +128,17 @@ class ChannelOutlet(WindowOutlet):
             return False
         channel.consuming.unacked[tag] = lease
         return True
+
+    def published(self, content: Content) -> Published:
+        """The message as 0-9-1 has it.
+
+        Raises:
+            NotTakenError: it cannot be translated.
+        """
+        try:
+            return to_published(content, self._name, like_rabbitmq=self._channel.habits.like_rabbitmq)
+        except Exception as fault:
+            raise NotTakenError(f"it cannot be translated: {fault!r}") from fault
 
     @property
     def counts_requeued(self) -> bool:
@@ -214,8 +228,8 @@ class ConsumerOutlet(ChannelOutlet):
         self._detach()
 
     def deliver(self, content: Content, lease: GivenLease) -> bool:
-        self.messages += 1
         waits = super().deliver(content, lease)
+        self.messages += 1
         if waits:
             self._channel.consuming.out += 1
         return waits

@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.content import Content
+from trio_amqp10.container.nodes.node import NotTakenError
 from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
@@ -169,9 +170,9 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             if isinstance(content, Content) and content.number >= 0:
                 payload, message_format = content.octets, content.number
             else:
-                payload, message_format = to_transfer(content)
+                payload, message_format = self._translated(content)
             if link.size_limit is not None and len(payload) > link.size_limit:
-                raise MessageSizeError(len(payload), link.size_limit)
+                raise self._too_large(len(payload), link.size_limit)
             if lease is not None and link.txn_id is not None:
                 work = self.peer.coordinator.live(link.txn_id)
             if (
@@ -183,11 +184,27 @@ class SenderOutlet(LinkEnd["SenderLink"]):
                 self._send(payload, message_format, lease, tag, work)
             else:
                 self._pending_sends.add(payload, message_format, lease)
+        except NotTakenError:
+            raise
         except MessageSizeError as too_large:
             self._return(lease, Condition.MESSAGE_SIZE_EXCEEDED, str(too_large))
         except Exception:
             _log.exception("%r could not send a message of %r", self, self._node)
             self._return(lease, Condition.INTERNAL_ERROR, "a message could not be sent")
+
+    def _translated(self, content: Content | Message) -> tuple[bytes, int]:
+        """Payload and message-format of a message of another protocol, or of one that a node has made."""
+        try:
+            return to_transfer(content)
+        except Exception as fault:
+            if not self._node.passes_over:
+                raise
+            raise NotTakenError(f"it cannot be translated: {fault!r}") from fault
+
+    def _too_large(self, size: int, limit: int) -> Exception:
+        """The error for a message that is too large for the peer only once it is translated (2.7.3)."""
+        too_large = MessageSizeError(size, limit)
+        return NotTakenError(str(too_large)) if self._node.passes_over else too_large
 
     def _return(self, lease: Lease | None, condition: Condition, description: str) -> None:
         """Nothing was sent: end the link, then give the message back, so that another link gets it."""

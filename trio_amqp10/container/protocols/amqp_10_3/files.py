@@ -14,9 +14,11 @@ import trio
 
 from trio_amqp10.amqp091.content import Content
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp_10_3.properties import FileProperties
 from trio_amqp10.container.broker.faults import NotFoundError, PreconditionError
-from trio_amqp10.container.protocols.amqp091.native_message import to_published
+from trio_amqp10.container.nodes.node import NotTakenError
+from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCode091
 
 from .content import from_basic
@@ -179,6 +181,11 @@ class FileConsumer(WindowConsumer):
         return not self._files.sends and super().ready()
 
     def send(self, content: Message, lease: GivenLease) -> bool:
+        properties = from_basic(self.published(content).properties, FileProperties)
+        try:
+            properties.encode(FIVE)
+        except LocalProtocolError as fault:
+            raise NotTakenError(f"its properties cannot be written: {fault}") from fault
         self._files.send(self, content, lease)
         return not self._no_ack
 
@@ -187,10 +194,6 @@ class FileConsumer(WindowConsumer):
         self._identifier, self._staged = identifier, staged
         if not super().send(content, lease):
             self._consuming.uncount(lease)
-
-    def published(self, content: Message) -> Published:
-        """The message as 0-9-1 has it."""
-        return to_published(content, self._name)
 
     def _carried(self, published: Published) -> Content:
         return Content(from_basic(published.properties, FileProperties), published.body[self._staged :])

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trio_amqp10.container.nodes.node import NotTakenError
 from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet, GetOutlet
 
 from .content import carried
@@ -93,7 +94,10 @@ class WindowConsumer(ConsumerOutlet):
                 self._consuming.stall()
                 return
             self._waiting = None
-            self.deliver(content, lease)
+            try:
+                self.deliver(content, lease)
+            except NotTakenError:  # its lease was given long ago: it goes back, and not to this channel
+                lease.modified(failed=False, undeliverable_here=True, annotations=None)
         super().wake()
 
     def stop(self) -> None:

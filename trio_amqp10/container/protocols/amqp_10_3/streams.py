@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from trio_amqp10.amqp091.content import Content as Carried
+from trio_amqp10.amqp091.fields import FIVE
 from trio_amqp10.amqp_10_3.properties import StreamProperties
-from trio_amqp10.container.protocols.amqp091.native_message import to_published
-from trio_amqp10.container.protocols.amqp091.outlets import ConsumerOutlet
+from trio_amqp10.container.nodes.node import NotTakenError
+from trio_amqp10.container.protocols.amqp091.outlets import NOTHING, ConsumerOutlet
 from trio_amqp10.errors import LocalProtocolError
 
 from .content import from_basic
@@ -66,7 +67,7 @@ class StreamConsumer(ConsumerOutlet):
         self._size = size
         self._count = count
         self._rate = rate
-        self._messages: list[Published] = []
+        self._messages: list[tuple[Published, Carried]] = []
         self._free_at = 0.0
         self._sleeps = False
 
@@ -84,13 +85,13 @@ class StreamConsumer(ConsumerOutlet):
         return self._drops or (not self._messages and self._has_turn())
 
     def deliver(self, content: Content, lease: GivenLease) -> bool:
+        self._messages.append(self._encoded(content))
         self.messages += 1
-        self._messages.append(to_published(content, self._name))
         lease.accepted()
         self._send_on()
         while self._messages and self._is_over():
             # The lowest priority; of one priority the oldest, which stands first.
-            lowest = min(range(len(self._messages)), key=lambda each: self._messages[each].terms.priority)
+            lowest = min(range(len(self._messages)), key=lambda each: self._messages[each][0].terms.priority)
             del self._messages[lowest]
             self.dropped += 1
         return False
@@ -98,7 +99,7 @@ class StreamConsumer(ConsumerOutlet):
     def _is_over(self) -> bool:
         if self._count and len(self._messages) > self._count:
             return True
-        return bool(self._size) and sum(len(each.body) for each in self._messages) > self._size
+        return bool(self._size) and sum(len(each.body) for each, _ in self._messages) > self._size
 
     def _has_turn(self) -> bool:
         """Whether a message may be sent now; if not, there is somebody who says when."""
@@ -123,11 +124,23 @@ class StreamConsumer(ConsumerOutlet):
 
     def _send_on(self) -> None:
         while self._messages and not self.closed and self._has_turn():
-            self._deliver(self._messages.pop(0))
+            self._deliver(*self._messages.pop(0))
 
-    def _deliver(self, published: Published) -> None:
+    def _encoded(self, content: Content) -> tuple[Published, Carried]:
+        """A message as 0-9-1 has it, and as a content of the class stream.
+
+        Raises:
+            NotTakenError: its properties cannot be written.
+        """
+        published = self.published(content)
+        try:
+            octets = from_basic(published.properties, StreamProperties).encode(FIVE)
+        except LocalProtocolError as fault:
+            raise NotTakenError(f"its properties cannot be written: {fault}") from fault
+        return published, Carried(NOTHING, published.body, octets)
+
+    def _deliver(self, published: Published, content: Carried) -> None:
         channel = self._channel
-        content = Carried(from_basic(published.properties, StreamProperties), published.body)
         method = channel.make(
             "stream.deliver",
             consumer_tag=self.tag,
@@ -135,11 +148,7 @@ class StreamConsumer(ConsumerOutlet):
             exchange=published.exchange,
             queue=self._name,
         )
-        try:
-            channel.engine.send(method, content)
-        except LocalProtocolError:  # its properties are larger than a frame
-            self.dropped += 1
-            return
+        channel.engine.send(method, content)
         if self._rate:
             self._free_at = max(trio.current_time(), self._free_at) + len(published.body) / self._rate
         channel.peer.messages_out += 1

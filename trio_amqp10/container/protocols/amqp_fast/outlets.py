@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.amqp_fast.states import ChannelState, HandleState
 from trio_amqp10.container.endpoints import GivenLease, WindowOutlet
-from trio_amqp10.container.nodes.node import SubscriptionTerms
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.container.nodes.node import NotTakenError, SubscriptionTerms
+from trio_amqp10.errors import LocalProtocolError
 
 from .translate import to_fast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.amqp_fast.message import Message as FastMessage
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.node import Node
@@ -128,13 +129,15 @@ class ConsumerOutlet(HandleOutlet):
 
     def _deliver(self, content: Content, lease: GivenLease) -> None:
         handle = self._handle
+        message = _message_of(content)
         try:
             number = handle.engine.notify(
-                to_fast(content), self.address, redelivered=lease.redelivered, unreliable=self._unreliable
+                message, self.address, redelivered=lease.redelivered, unreliable=self._unreliable
             )
-        except LocalProtocolError as fault:  # its head is larger than a fragment
-            lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
-            return
+        except LocalProtocolError as fault:
+            if handle.engine.state is not HandleState.OPEN:
+                raise
+            raise NotTakenError(f"its head cannot be written: {fault}") from fault
         handle.channel.peer.messages_out += 1
         handle.channel.peer.pump.wake_writer()
         if self._unreliable:
@@ -157,14 +160,21 @@ class ReplyOutlet(HandleOutlet):
 
     def _deliver(self, content: Content, lease: GivenLease) -> None:
         handle = self._handle
+        message = _message_of(content)
         try:
-            handle.engine.notify(to_fast(content), self.address)
+            handle.engine.notify(message, self.address)
         except LocalProtocolError as fault:
-            lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
-            return
+            raise NotTakenError(f"its head cannot be written: {fault}") from fault
         handle.channel.peer.messages_out += 1
         handle.channel.peer.pump.wake_writer()
         lease.accepted()
+
+
+def _message_of(content: Content) -> FastMessage:
+    try:
+        return to_fast(content)
+    except Exception as fault:
+        raise NotTakenError(f"it cannot be translated: {fault!r}") from fault
 
 
 def look(handle: ServerHandle, node: Node, wants: Callable[[Content], bool]) -> Content | None:

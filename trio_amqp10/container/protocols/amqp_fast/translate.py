@@ -51,6 +51,8 @@ REPLY_TO: Final = "REPLY_TO"
 _PRIORITY_MAX: Final = 9
 _EXPIRATION_MAX: Final = 0xFFFFFFFF
 _TTL_MAX: Final = 0xFFFFFFFF
+_LATEST: Final = int(datetime.max.replace(tzinfo=UTC, microsecond=0).timestamp())
+"""The last second that a ``datetime`` has."""
 
 
 def to_standard(message: FastMessage, opened: spec.HandleOpen, *, reply_to: str | None = None) -> Message:
@@ -162,7 +164,10 @@ def _short(value: Any) -> str:
 def _put(headers: dict[str, Any], name: str, value: Any) -> None:
     """Add a header, if field tables can have it."""
     if isinstance(value, Timestamp):
-        value = datetime.fromtimestamp(max(int(value) // 1000, 0), UTC)
+        seconds = max(int(value) // 1000, 0)
+        if seconds > _LATEST:
+            return
+        value = datetime.fromtimestamp(seconds, UTC)
     elif isinstance(value, bool | float):
         value = str(value).lower()
     try:
