@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair
 
-from trio_amqp10 import amqp091
+from trio_amqp10 import amqp091, amqp_10_3
 from trio_amqp10.amqp091.limits import Limits
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.sasl import AuthenticationError, NoAcceptableMechanismError
@@ -280,3 +281,18 @@ async def test_connection_refuses_more_channels_than_were_agreed(connected: Any)
     async with connected(channel_max=1) as (_, connection), connection.open_channel():
         with pytest.raises(LocalProtocolError, match="no free channel number up to 1"):
             await connection.open_channel().__aenter__()
+
+
+@pytest.mark.parametrize("vhost", ["a\0b", "x" * 256, "a\ud800"])
+@pytest.mark.parametrize(
+    ("client", "scheme"), [(amqp091, "amqp091"), (amqp_10_3, "amqp103")], ids=["0-9-1", "10.3"]
+)
+def test_virtual_host_that_cannot_be_written_is_refused_before_anything_is_dialled(
+    client: Any, scheme: str, vhost: str
+) -> None:
+    with pytest.raises(LocalProtocolError, match="virtual host"):
+        client.open_connection(f"{scheme}://server", vhost=vhost, reconnect=True)
+    quoted = quote(vhost, errors="surrogatepass", safe="")
+    if "\ud800" not in vhost:
+        with pytest.raises(LocalProtocolError, match="virtual host"):
+            client.open_connection(f"{scheme}://server/{quoted}", reconnect=True)

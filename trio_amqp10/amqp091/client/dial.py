@@ -65,7 +65,7 @@ def open_connection(
             is the virtual host, percent-decoded; none is ``/``. Options of the query: ``heartbeat``, ``frame_max``,
             ``channel_max``, ``connection_timeout`` (milliseconds), ``auth_mechanism``, ``cacertfile``, ``certfile``, ``keyfile``,
             ``server_name_indication``. An argument of this function goes before an option of a URL.
-        vhost: the virtual host; that of the URL if None.
+        vhost: the virtual host, up to 255 octets and without a NUL; that of the URL if None.
         login: user and password; those of the URL if None, and ``guest`` with ``guest`` if it has none.
         sasl: a mechanism, or several, best first. If None: SCRAM, EXTERNAL with ``certfile``, PLAIN and AMQPLAIN.
         allow_plaintext_password: send a password where others could read it on the way, or to a server that proved

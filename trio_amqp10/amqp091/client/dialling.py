@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
 import trio
 
+from trio_amqp10.amqp091.fields import write_short_string
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.redial import Redial
 from trio_amqp10.net.transports import connect, is_private
@@ -67,6 +68,10 @@ class Options:
             raise LocalProtocolError(str(error)) from None
         return limits if timeout is None else replace(limits, handshake_timeout=timeout / 1000)
 
+    def virtual_host_at(self, place: Place | None) -> str:
+        """The virtual host of the call, otherwise that of a URL."""
+        return self.virtual_host or ("/" if place is None else place.virtual_host)
+
     def tls_at(self, place: Place | None) -> TlsOptions:
         """What is known of TLS, with the options of a URL where the call has none."""
         words = {} if place is None else place.words
@@ -80,6 +85,13 @@ class Options:
             keyfile=tls.keyfile or words.get("keyfile"),
             server_hostname=tls.server_hostname or words.get("server_name_indication"),
         )
+
+
+def _check_virtual_host(name: str) -> None:
+    try:
+        write_short_string(bytearray(), name)
+    except LocalProtocolError as fault:
+        raise LocalProtocolError(f"the virtual host cannot be written: {fault}") from None
 
 
 class DiallingBase(Generic[C]):
@@ -104,6 +116,7 @@ class DiallingBase(Generic[C]):
         for place in self._places:  # what cannot be is found out before anything is dialled
             options.limits_at(place)
             options.tls_at(place).layers_for(None if place is None else place.url)
+            _check_virtual_host(options.virtual_host_at(place))
 
     def make_connection(self, close_timeout: float) -> C:
         """A connection that has no transport yet."""
@@ -181,8 +194,7 @@ class DiallingBase(Generic[C]):
         except BaseException:
             await trio.aclose_forcefully(transport.stream)
             raise
-        virtual_host = options.virtual_host or ("/" if place is None else place.virtual_host)
-        engine = self.make_engine(trio.current_time(), limits, virtual_host)
+        engine = self.make_engine(trio.current_time(), limits, options.virtual_host_at(place))
         context = ClientContext(
             hostname=None if place is None else place.url.host or None,
             channel_bindings=transport.channel_bindings,

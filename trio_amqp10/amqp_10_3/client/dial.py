@@ -62,7 +62,7 @@ def open_connection(
             ``amqp103://[user[:password]@]host[:port][/vhost]``; ``amqp103s://`` with TLS; ``amqp103ws://host/path?vhost=...`` and
             ``amqp103wss://`` in a WebSocket; ``amqp103+unix:///path?vhost=...``. ``amqp://`` and so on mean the same here. Path and
             query are those of ``amqp091.open_connection``, and so is what has the same name here.
-        vhost: the virtual host; that of the URL if None.
+        vhost: the virtual host, up to 255 octets and without a NUL; that of the URL if None.
         insist: ask the server not to redirect (C 402).
         login: user and password; those of the URL if None, and ``guest`` with ``guest`` if it has none.
         sasl: a mechanism, or several, best first. If None: SCRAM, EXTERNAL with ``certfile``, PLAIN and AMQPLAIN.
