@@ -22,7 +22,9 @@ from trio_amqp10.errors import AmqpError, LocalProtocolError
 from trio_amqp10.message import Message, Value
 from trio_amqp10.net.waiters import EnteredWithAsync
 from trio_amqp10.peer.errors import (
+    ConnectionClosedError,
     LinkDetachedError,
+    SessionEndedError,
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -298,20 +300,35 @@ class TransactionOpening(EnteredWithAsync):
     Raises (on entering):
         LinkRefusedError: the peer has no coordinator.
         TransactionError: it has one, which would not declare a transaction.
+        ConnectionClosedError: the connection was lost, and does not come back. One that does is waited for.
     """
 
-    __slots__ = ("_control", "_keep", "_transaction")
+    __slots__ = ("_connection", "_control", "_keep", "_session", "_transaction")
 
     def __init__(self, connection: LinkConnection, session: LinkSession | None, *, keep: bool) -> None:
+        self._connection = connection
+        self._session = session
         self._keep = keep
-        self._control = connection.open_sender(
+        self._control: Any = None
+
+    async def __aenter__(self) -> Transaction:
+        connection = self._connection
+        while True:
+            try:
+                return await self._declare()
+            except (ConnectionClosedError, SessionEndedError):
+                # Nothing was done in it yet: where the connection comes back, another one is as good.
+                if not (connection.recovering and connection.loss() is not None):
+                    raise
+                await connection.wait_recovered()
+
+    async def _declare(self) -> Transaction:
+        self._control = self._connection.open_sender(
             None,
-            session=session,
+            session=self._session,
             source=Source(outcomes=_OUTCOMES),
             target=Coordinator(capabilities=_WANTED),
         )
-
-    async def __aenter__(self) -> Transaction:
         control = await self._control.__aenter__()
         try:
             if not isinstance(control.remote.target, Coordinator):

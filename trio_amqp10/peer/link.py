@@ -20,6 +20,7 @@ from trio_amqp10.protocol_rules import UNSETTLED_MAP_SIZE
 from trio_amqp10.spec.transport import Attach, Error, ReceiverSettleMode, Role, SenderSettleMode
 
 from .errors import (
+    ConnectionClosedError,
     FilterNotSupportedError,
     GuaranteeNotSupportedError,
     LinkDetachedError,
@@ -405,7 +406,8 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         Raises:
             LocalProtocolError: the link is attached, or nothing of it is remembered.
             LinkRefusedError, GuaranteeNotSupportedError, FilterNotSupportedError: as on opening.
-            SessionEndedError, ConnectionClosedError: what was to carry the link is gone.
+            SessionEndedError, ConnectionClosedError: what was to carry the link is gone. A connection that comes back is waited
+                for.
 
         Cancelled: the link is detached again, and can be resumed.
         """
@@ -418,16 +420,21 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
-        await conn.wait_recovered()
-        session = conn.session_for(None, own=bool(resumable.options.own_session))
-        self.attach_to(session)
-        try:
-            await self.attached()
-            self.check_answer(resumable.options)
-        except BaseException:
-            self._link.detach(closed=False)
-            self.turn(PhaseChange.CLOSE)
-            raise
+        while True:
+            await conn.wait_recovered()
+            session = conn.session_for(None, own=bool(resumable.options.own_session))
+            self.attach_to(session)
+            try:
+                await self.attached()
+                self.check_answer(resumable.options)
+            except BaseException as failure:
+                self._link.detach(closed=False)
+                self.turn(PhaseChange.CLOSE)
+                lost = isinstance(failure, (ConnectionClosedError, SessionEndedError))
+                if not (lost and conn.recovering and conn.loss() is not None):
+                    raise
+            else:
+                return
 
     def attach_to(self, session: LinkSession) -> None:
         """Write the attach of a link that is remembered, on a session that may be another."""

@@ -49,6 +49,7 @@ class Channel(Endpoint):
         self.attached: dict[EngineHandle, Handle] = {}
         self.epoch: int = 0
         self._command = command
+        self._is_open = False
         connection.channels[self] = None
         self.attach()
 
@@ -77,6 +78,7 @@ class Channel(Endpoint):
             await self.wait_for_keys()
         except TransportLostError:
             await self.until_restored()
+        self._is_open = True
 
     async def restore(self) -> None:
         """Wait until the server has opened it again, and its handles with their subscriptions; ``attach`` was called.
@@ -184,9 +186,9 @@ class Channel(Endpoint):
         self.wake_all()
 
     def lose(self) -> None:
-        """As of ``Endpoint``, and so for its handles; a transacted channel is closed."""
+        """As of ``Endpoint``, and so for its handles; a transacted channel is closed, once it is open."""
         self.epoch += 1
-        if self._command.transacted:
+        if self._command.transacted and self._is_open:
             self.shut(self.connection.loss)
             return
         super().lose()
