@@ -244,10 +244,32 @@ def test_deliveries_are_numbered_and_settled_at_both_ends() -> None:
 
 
 def test_client_refuses_delivery_tags_that_do_not_rise() -> None:
-    client, _ = open_client()
-    octets = written(spec.BasicDeliver(delivery_tag=1), 1) + head(0)
+    client, channel = open_client()
+    channel.send(spec.BasicConsume(consumer_tag="t"))
+    client.receive_data(written(spec.BasicConsumeOk(consumer_tag="t"), 1), 0.0)
+    octets = written(spec.BasicDeliver(consumer_tag="t", delivery_tag=1), 1) + head(0)
     with pytest.raises(ReplyError, match="delivery tag 1 after 1"):
         client.receive_data(octets * 2, 0.0)
+
+
+def test_delivery_for_no_consumer_is_an_error_of_the_server() -> None:
+    client, channel = open_client()
+    channel.send(spec.BasicConsume(consumer_tag="t", no_wait=True))
+    channel.send(spec.BasicConsume(consumer_tag="quiet", no_ack=True, no_wait=True))
+    channel.send(spec.BasicCancel(consumer_tag="t", no_wait=True))
+    channel.send(spec.BasicCancel(consumer_tag="quiet", no_wait=True))
+    channel.send(spec.BasicCancel(consumer_tag="nobody", no_wait=True))
+    for tag, consumer in enumerate(("t", "quiet"), 1):  # under way when they were cancelled
+        client.receive_data(
+            written(spec.BasicDeliver(consumer_tag=consumer, delivery_tag=tag), 1) + head(0), 0.0
+        )
+    assert len(channel.numbers.deliveries) == 1
+    assert 1 in channel.numbers.deliveries
+    with pytest.raises(ReplyError, match="a delivery for 'other', which is no consumer") as caught:
+        client.receive_data(
+            written(spec.BasicDeliver(consumer_tag="other", delivery_tag=3), 1) + head(0), 0.0
+        )
+    assert caught.value.code == 503
 
 
 def test_recover_puts_all_deliveries_back() -> None:

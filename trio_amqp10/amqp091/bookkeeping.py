@@ -35,10 +35,11 @@ class Numbers:
         confirming: whether ``confirm.select`` was said.
         consumers: by tag, whether the consumer settles nothing (``no_ack``).
         asked: tags of consumers that a server has not confirmed yet; it delivers nothing to them before.
+        leaving: at a client, consumers that it has cancelled without waiting: deliveries may be under way to them.
         user: a server's name for who logged in, to compare with ``user-id``; None to compare nothing.
     """
 
-    __slots__ = ("_publishes", "asked", "confirming", "consumers", "deliveries", "user")
+    __slots__ = ("_publishes", "asked", "confirming", "consumers", "deliveries", "leaving", "user")
 
     def __init__(self, user: str | None) -> None:
         self.deliveries: Final = Tags()
@@ -46,6 +47,7 @@ class Numbers:
         self.confirming: bool = False
         self.consumers: dict[str, bool] = {}
         self.asked: dict[str, None] = {}
+        self.leaving: dict[str, bool] | None = None  # as long as there are any
         self.user: str | None = user
 
     @property
@@ -147,7 +149,9 @@ def _send_consume(numbers: Numbers, method: spec.BasicConsume, _request: None) -
 
 def _send_cancel(numbers: Numbers, method: spec.BasicCancel, _request: None) -> None:
     if getattr(method, "no_wait", False):
-        numbers.consumers.pop(method.consumer_tag, None)
+        no_ack = numbers.consumers.pop(method.consumer_tag, None)
+        if no_ack is not None:
+            numbers.leaving = {**(numbers.leaving or {}), method.consumer_tag: no_ack}
 
 
 # -- what a server receives -----------------------------------------------------------------
@@ -269,8 +273,13 @@ def _receive_number(numbers: Numbers, tag: int, no_ack: bool) -> None:
 
 
 def _receive_deliver(numbers: Numbers, method: spec.BasicDeliver, _request: None) -> None:
-    # A consumer that was cancelled may have deliveries under way.
-    _receive_number(numbers, method.delivery_tag, numbers.consumers.get(method.consumer_tag, False))
+    tag = method.consumer_tag
+    no_ack = numbers.consumers.get(tag)
+    if no_ack is None:
+        no_ack = None if numbers.leaving is None else numbers.leaving.get(tag)
+    if no_ack is None:
+        raise ReplyError(ReplyCode091.COMMAND_INVALID, f"a delivery for {tag!r}, which is no consumer here")
+    _receive_number(numbers, method.delivery_tag, no_ack)
 
 
 def _receive_get_ok(numbers: Numbers, method: spec.BasicGetOk, request: spec.BasicGet) -> None:

@@ -102,6 +102,10 @@ class RecoveryBase(ABC, Generic[C]):
         """Whether a loss is not the end."""
         return not self.stopped and not self.is_final(loss)
 
+    def sits_out(self, refusal: Exception) -> bool:  # noqa: ARG002
+        """Whether everything is being brought back, and a part that is refused so is tried again for a while."""
+        return False
+
     def stop(self) -> None:
         """The connection is closed here."""
         self._end(None)

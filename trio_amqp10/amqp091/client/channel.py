@@ -35,8 +35,9 @@ class Channel(ChannelBase[Delivery]):
 
     Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError`` after the connection
     is gone for good, and ``trio.ClosedResourceError`` after it was closed here. While a connection that reconnects is down,
-    calls wait until it is back. What a call sends it sends once, unless the connection comes back before the answer: then
-    it is sent again, which harms no declaration.
+    calls wait until it is back. What a call sends it sends once, unless the connection is lost before the answer and comes
+    back: then it is sent again, so the server may carry it out twice. Each call whose second execution makes a difference
+    says which.
 
     Attributes:
         connection: its connection.
@@ -163,7 +164,8 @@ class Channel(ChannelBase[Delivery]):
 
         Args:
             name: up to 255 octets; not beginning with ``amq.``; empty: the server chooses one. If the connection is lost
-                and comes back, such a queue is declared again, and has another name then.
+                and comes back, such a queue is declared again, and has another name then. If it is lost before the answer,
+                the server may have made one more such queue, which stays there unless it is exclusive or expires.
             passive: only look whether it is there.
             durable: it outlives a restart of the server.
             exclusive: only this connection uses it, and it goes with the connection.
@@ -248,12 +250,17 @@ class Channel(ChannelBase[Delivery]):
         Cancelled: it may hold already or not.
         """
         count = checked_prefetch(prefetch) or 0
-        await self.call(lambda: spec.BasicQos(prefetch_count=count, global_=global_))
+
+        def request() -> Method:
+            if not global_:
+                self._qos = count  # as of the request: one that a consumer sends behind it is newer
+            return spec.BasicQos(prefetch_count=count, global_=global_)
+
+        await self.call(request)
         if global_:
             self._shared_qos = count
         else:
             self.prefetch = prefetch
-            self._qos = count
 
     def consuming(
         self,
@@ -290,9 +297,12 @@ class Channel(ChannelBase[Delivery]):
     async def recover(self) -> None:
         """Have the server give out again all that was delivered here and is not settled (0-9-1, basic.recover).
 
+        If the connection is lost before the answer, the loss does that, and nothing is sent again.
+
         Cancelled: it may be done or not.
         """
-        await self.call(lambda: spec.BasicRecover(requeue=True))
+        if await self.attempt(lambda: self.ask(spec.BasicRecover(requeue=True))) is None:
+            await self._until_usable()
 
     # -- settling ---------------------------------------------------------------------------
 
@@ -302,7 +312,7 @@ class Channel(ChannelBase[Delivery]):
 
     def put_back(self, delivery: Delivery) -> None:
         """Return a delivery that no program has seen."""
-        if not delivery.settled and self.is_usable and self.engine.state is ChannelState.OPEN:
+        if not delivery.settled and self.engine.state is ChannelState.OPEN:
             delivery.nack()
 
     # -- what the engine and the connection report ------------------------------------------
@@ -325,6 +335,7 @@ class Channel(ChannelBase[Delivery]):
         """Publishes were confirmed, or refused."""
 
     takes: ClassVar[Mapping[type[Method], Callable[[Any, Arrival], None]]] = {
+        spec.BasicConsumeOk: ChannelBase[Delivery].take_consume_ok,
         spec.BasicCancel: _take_cancel,
         spec.BasicReturn: ChannelBase[Delivery].take_return,
         spec.BasicAck: _take_confirm,

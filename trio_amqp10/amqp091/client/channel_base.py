@@ -48,9 +48,6 @@ _log = logging.getLogger("trio_amqp10.amqp091")
 _RETURNS: Final = 100
 """Returned messages that wait for a program to take them; the oldest are dropped, and that is logged."""
 
-_FLOW: Final = 0
-"""Where the answer to a channel.flow is awaited: it is no answer to a method that the engine matches by object."""
-
 _OPENED: Final = Arrival(spec.ChannelOpenOk())
 
 
@@ -89,6 +86,11 @@ class ChannelConsumer(Protocol[D_contra]):
     def take(self, delivery: D_contra, /) -> None:
         """A delivery came."""
 
+    @property
+    def closing(self) -> bool:
+        """Whether the program has closed it, so that no server is asked for it again."""
+        ...
+
     def put_back(self) -> None:
         """What has come and was not received is given back."""
 
@@ -107,8 +109,9 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
 
     Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError`` after the connection
     is gone for good, and ``trio.ClosedResourceError`` after it was closed here. While a connection that reconnects is down,
-    calls wait until it is back. What a call sends it sends once, unless the connection comes back before the answer: then
-    it is sent again, which harms no declaration.
+    calls wait until it is back. What a call sends it sends once, unless the connection is lost before the answer and comes
+    back: then it is sent again, so the server may carry it out twice. Each call whose second execution makes a difference
+    says which.
 
     Attributes:
         connection: its connection.
@@ -135,6 +138,10 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.pace: CheckpointThrottle = CheckpointThrottle()
         self.prefetch: int | None = checked_prefetch(prefetch)
         self._replies: dict[int, tuple[Method, Reply]] = {}
+        self._flows: deque[Reply] = (
+            deque()
+        )  # a flow-ok is no answer to a method that the engine matches by object
+        self._paused = False
         self._opened = Reply()
         self._consumers: dict[str, ChannelConsumer[D]] = {}
         self._numbered = 0
@@ -266,6 +273,8 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         replies, self._replies = self._replies, {}
         for _, reply in replies.values():
             reply.fail(failure)
+        while self._flows:
+            self._flows.popleft().fail(failure)
         self._opened.fail(failure)
 
     def check(self) -> None:
@@ -322,18 +331,26 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
 
         Cancelled: the request may have been carried out; its answer goes to ``late``.
         """
+        while True:
+            arrival = await self.attempt(lambda: self.ask(make(), late))
+            if arrival is not None:
+                return arrival
+
+    async def attempt(self, ask: Callable[[], Reply]) -> Arrival | None:
+        """Send a request once the channel can be used, and wait for its answer; None if the transport is lost before.
+
+        Cancelled: the request may have been carried out.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         self.connection.expect()
         try:
-            while True:
-                await self._until_usable()
-                try:
-                    return await self.ask(make(), late).result()
-                except TransportLostError:
-                    continue
-                except trio.BrokenResourceError:
-                    self.note_raised()
-                    raise
+            await self._until_usable()
+            return await ask().result()
+        except TransportLostError:
+            return None
+        except trio.BrokenResourceError:
+            self.note_raised()
+            raise
         finally:
             self.connection.expect_no_more()
 
@@ -359,8 +376,16 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     async def make_queue(self, name: str, **arguments: Any) -> tuple[QueueName, int, int]:
         """Have a queue made, or find that it is there: its name, messages and consumers; see ``declare_queue``."""
         method = self.make("queue.declare", queue=name, **arguments)
-        answer: Any = (await self.call(lambda: method)).method
-        known = self.connection.topology.queue_declared(method, answer.queue)
+        topology = self.connection.topology
+        try:
+            while (arrival := await self.attempt(lambda: self.ask(method))) is None:
+                # The server may take the old connection for the owner for a while, which the recovery sits out.
+                topology.expect_queue(method)
+        except BaseException:
+            topology.forget_expected(method)
+            raise
+        answer: Any = arrival.method
+        known = topology.queue_declared(method, answer.queue)
         return known, answer.message_count, answer.consumer_count
 
     # -- publishing -------------------------------------------------------------------------
@@ -413,41 +438,52 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         """What is to be sent before a consumer begins."""
 
     async def start_consumer(self, consumer: ChannelConsumer[D]) -> None:
-        """Ask for deliveries."""
+        """Ask for deliveries. After a loss the recovery asks for those of all consumers that are held, of this one too."""
         self.check()
         if consumer.tag in self._consumers:
             raise LocalProtocolError(f"the channel has a consumer {consumer.tag!r} already")
         self._consumers[consumer.tag] = consumer
-
-        def request() -> Method:
-            self.before_consume(consumer)
-            return consumer.request()
-
-        def cancel(_: Arrival) -> None:
-            if self.is_usable:
-                self.ask(self.make("basic.cancel", consumer_tag=consumer.tag))
-
         try:
-            await self.call(request, cancel)
+            await self._until_usable()
+            while (
+                not self._is_known(consumer)
+                and await self.attempt(lambda: self._ask_to_consume(consumer)) is None
+            ):
+                await self._until_usable()
         except BaseException:
             self.drop_consumer(consumer)
+            if self._is_known(consumer):
+                self._ask_to_cancel(consumer.tag)
             consumer.put_back()
             raise
 
+    def _is_known(self, consumer: ChannelConsumer[D]) -> bool:
+        """Whether the server has confirmed the consumer on the transport that there is now."""
+        return (
+            self._attached
+            and self.engine.state is ChannelState.OPEN
+            and consumer.tag in self.engine.numbers.consumers
+        )
+
+    def _ask_to_consume(self, consumer: ChannelConsumer[D]) -> Reply:
+        self.before_consume(consumer)
+        return self.ask(consumer.request())
+
+    def _ask_to_cancel(self, tag: str) -> Reply:
+        return self.ask(self.make("basic.cancel", consumer_tag=tag))
+
     def restart_consumers(self) -> list[Reply]:
-        """Ask again for the deliveries of all consumers, after the connection came back."""
-        replies: list[Reply] = []
-        for consumer in self._consumers.values():
-            self.before_consume(consumer)
-            replies.append(self.ask(consumer.request()))
-        return replies
+        """Ask again for the deliveries of all consumers that are held, after the connection came back."""
+        flow = [self._ask_for_flow(active=False)] if self._paused else []
+        held = [consumer for consumer in self._consumers.values() if not consumer.closing]
+        return [*flow, *map(self._ask_to_consume, held)]
 
     async def cancel(self, consumer: ChannelConsumer[D]) -> None:
         """Have the server stop the deliveries of a consumer."""
-        if not self.is_usable or self._closed or self._failure is not None:
+        if not self._is_known(consumer) or self._closed or self._failure is not None:
             await trio.lowlevel.checkpoint()
             return
-        reply = self.ask(self.make("basic.cancel", consumer_tag=consumer.tag))
+        reply = self._ask_to_cancel(consumer.tag)
         self.connection.expect()
         try:
             with trio.move_on_after(self.connection.close_timeout):
@@ -474,20 +510,21 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     async def flow(self, active: bool) -> None:
         """Stop the server's deliveries on this channel, or let them go on (0-9-1, channel.flow).
 
-        RabbitMQ refuses to stop them (540), which ends the connection: limit them with ``qos`` there.
+        RabbitMQ refuses to stop them (540), which ends the connection: limit them with ``qos`` there. What was stopped stays
+        stopped if the connection is lost and comes back.
 
         Cancelled: it may hold already or not.
         """
-        await trio.lowlevel.checkpoint_if_cancelled()
-        await self._until_usable()
+        while await self.attempt(lambda: self._ask_for_flow(active=active)) is None:
+            pass
+        self._paused = not active
+
+    def _ask_for_flow(self, *, active: bool) -> Reply:
         self.engine.flow(active)
         reply = Reply()
-        self._replies[_FLOW] = (_OPENED.method, reply)
+        self._flows.append(reply)
         self.connection.wake_writer()
-        try:
-            await reply.result()
-        except TransportLostError:
-            return  # a new channel flows
+        return reply
 
     # -- settling ---------------------------------------------------------------------------
 
@@ -574,7 +611,9 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             if arrival.method.__class__ is deliver:  # by far most of them
                 delivery: D = delivery_type(self, method, arrival.content)
                 consumer = consumers.get(method.consumer_tag)
-                if consumer is None:
+                if (
+                    consumer is None
+                ):  # it was cancelled, and this was under way: the server gets it behind the cancel
                     self.put_back(delivery)
                 else:
                     consumer.take(delivery)
@@ -591,11 +630,17 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         if found is not None:
             found[1].settle(arrival)
 
+    def take_consume_ok(self, arrival: Arrival) -> None:
+        """A basic.consume-ok. A consumer that the program has given up meanwhile is cancelled: nobody holds it."""
+        method: Any = arrival.method
+        if method.consumer_tag not in self._consumers and self.engine.state is ChannelState.OPEN:
+            self._ask_to_cancel(method.consumer_tag)
+        self.take_answer(arrival)
+
     def take_flow_ok(self, arrival: Arrival) -> None:
         """A channel.flow-ok."""
-        found = self._replies.pop(_FLOW, None)
-        if found is not None:
-            found[1].settle(arrival)
+        if self._flows:
+            self._flows.popleft().settle(arrival)
 
     def take_return(self, arrival: Arrival) -> None:
         """A basic.return."""
@@ -621,11 +666,15 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         """The server closed it, or we did for an error of the server's; what came before that counts."""
         self._take_arrivals()
         if event.close.reply_code != 200 or not self._closed:
-            self._failure = self._failure or channel_closed(
+            failure = self._failure or channel_closed(
                 self.number, event.close, event.by_peer, self.connection.engine.methods
             )
             self.connection.attached.pop(event.channel, None)
-            self.shut(self._failure)
+            if self.connection.sits_out(failure):
+                self._attached = False
+                self._fail_replies(failure)  # to the recovery, which brings the whole connection back again
+                return
+            self.shut(failure)
 
     def on_lost(self, failure: Exception | None) -> None:
         """The transport is lost, for good if there is a ``failure``; what came before that counts."""

@@ -16,7 +16,6 @@ from trio_amqp10.amqp091.spec import ConnectionUpdateSecretOk
 
 from .channel import Channel
 from .connection_base import DEFAULT_PREFETCH, ConnectionBase, ConnectionStatistics
-from .errors import connection_lost
 from .opening import ChannelOpening
 from .publisher import Publisher
 from .reply import Reply, TransportLostError
@@ -109,23 +108,27 @@ class Connection(ConnectionBase[Channel]):
     async def update_secret(self, secret: bytes, reason: str = "") -> None:
         """Give the server a new token, where the login was one (RabbitMQ's connection.update-secret).
 
-        A connection that reconnects logs in with what it was opened with: give it a mechanism that fetches tokens.
+        A connection that reconnects logs in with what it was opened with: give it a mechanism that fetches tokens. If it is
+        lost before the answer and comes back, the server is given the token again.
 
         Raises:
             ConnectionClosedError: the server refuses it, which ends the connection; or the connection is gone.
 
         Cancelled: the server may have it or not.
         """
-        await self.wait_recovered()
-        reply = Reply()
-        self.engine.update_secret(secret, reason)
-        self._secrets.append(reply)
-        self.wake_writer()
         self.expect()
         try:
-            await reply.result()
-        except TransportLostError:
-            raise connection_lost("before the server answered connection.update-secret") from self.loss
+            while True:
+                await self.wait_recovered()
+                reply = Reply()
+                self.engine.update_secret(secret, reason)
+                self._secrets.append(reply)
+                self.wake_writer()
+                try:
+                    await reply.result()
+                except TransportLostError:
+                    continue
+                return
         finally:
             self.expect_no_more()
 

@@ -274,6 +274,10 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         """Whether this loss is not the end."""
         return self.recovery is not None and self.recovery.covers(loss)
 
+    def sits_out(self, refusal: Exception) -> bool:
+        """Whether the connection is coming back, and tries again what was refused so."""
+        return self.recovery is not None and self.recovery.sits_out(refusal)
+
     def declaring_channel(self) -> C:
         """A channel that is yet to be opened, on which what was declared is declared again."""
         raise NotImplementedError

@@ -92,6 +92,11 @@ class ConsumerBase(Waiter, Generic[D]):
         """Deliveries that came and were not received yet."""
         return len(self._buffer)
 
+    @property
+    def closing(self) -> bool:
+        """Whether the program has closed it."""
+        return self._closed
+
     def request(self) -> Method:
         """What the server is sent."""
         raise NotImplementedError

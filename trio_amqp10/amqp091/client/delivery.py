@@ -44,10 +44,12 @@ class DeliveryBase:
 
     __slots__ = ("_channel", "_content", "_epoch", "_method", "body", "tag")
 
-    def __init__(self, channel: SettlingChannel, method: Any, content: Content) -> None:
+    def __init__(
+        self, channel: SettlingChannel, method: Any, content: Content, epoch: int | None = None
+    ) -> None:
         self._channel = channel
         self._content = content
-        self._epoch = channel.epoch
+        self._epoch = channel.epoch if epoch is None else epoch
         self._method = method
         self.body: bytes = content.body
         self.tag: int = method.delivery_tag

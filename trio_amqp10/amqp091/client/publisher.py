@@ -250,7 +250,10 @@ class Publisher(Channel):
         """The connection is back: publish again what was not confirmed, in the same order."""
         lost, self._lost = self._lost, []
         for ticket in lost:
-            self._send(ticket)
+            try:
+                self._send(ticket)
+            except LocalProtocolError as refusal:  # the server takes smaller frames now
+                self._end(ticket, "refused", refusal)
         super().on_restored()
 
     def _forget_mandatory(self, ticket: Ticket) -> None:

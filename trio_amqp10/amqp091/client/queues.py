@@ -136,6 +136,9 @@ class QueueBase(Generic[D]):
     async def purge(self) -> int:
         """Drop all messages that are ready; how many they were (0-9-1, queue.purge).
 
+        If the connection is lost before the answer and comes back, the queue is purged again, and what the first purge has
+        dropped is not counted.
+
         Raises:
             NotFoundError: the queue does not exist; and as all calls of ``Channel``.
 
@@ -156,6 +159,9 @@ class QueueBase(Generic[D]):
         Raises:
             PreconditionFailedError: it has consumers or messages; and as all calls of ``Channel``.
 
+        If the connection is lost before the answer and comes back, a queue that was declared on it is declared again, and
+        deleted again: messages that the first deletion has dropped are not counted.
+
         Cancelled: it may have been deleted or not.
         """
         channel = self._channel
@@ -171,26 +177,32 @@ class QueueBase(Generic[D]):
 
         Each call is a round trip: a consumer is the way to take many.
 
+        If the connection is lost before the answer and comes back, the server is asked again: with ``no_ack`` a message that
+        was on its way is lost, and this is the next one; otherwise it is given out again.
+
         Args:
-            no_ack: the server forgets the message as it sends it. If the connection is lost on the way, so is the message.
+            no_ack: the server forgets the message as it sends it.
 
         Raises:
             NotFoundError: the queue does not exist; and as all calls of ``Channel``.
 
         Cancelled: a message that still comes is put back, in 10.3 when the channel is closed; with ``no_ack`` it is lost.
         """
-        channel = self._channel
+        channel, epoch = self._channel, 0
+
+        def request() -> Any:
+            nonlocal epoch  # that of the answer too: the connection may be lost before this task runs again
+            epoch = channel.epoch
+            return channel.make("basic.get", queue=self.name, no_ack=no_ack)
 
         def put_back(arrival: Arrival) -> None:
             if arrival.content is not None and not no_ack:
-                channel.put_back(channel.delivery_type(channel, arrival.method, arrival.content))
+                channel.put_back(channel.delivery_type(channel, arrival.method, arrival.content, epoch))
 
-        arrival = await channel.call(
-            lambda: channel.make("basic.get", queue=self.name, no_ack=no_ack), put_back
-        )
+        arrival = await channel.call(request, put_back)
         if arrival.content is None:
             return None
-        delivery: D = channel.delivery_type(channel, arrival.method, arrival.content)
+        delivery: D = channel.delivery_type(channel, arrival.method, arrival.content, epoch)
         return delivery
 
     def __repr__(self) -> str:

@@ -3,10 +3,12 @@
 In this order: the connection; its channels; exchanges, queues and bindings; consumers, with the prefetch that they had; then
 calls go on, and publishers publish again what was not confirmed.
 
-* A declaration that the server refuses now is logged, and left out: its queue may have been changed meanwhile. One that is
-  locked (405) is tried again with the whole connection, because the server may not have noticed the loss yet, and then a queue
-  that is exclusive is still that of the old connection.
-* A consumer that the server refuses ends its channel, and no other.
+* A declaration that the server refuses now is logged, and left out: its queue may have been changed meanwhile. A consumer that
+  it refuses ends its channel, and no other.
+* The server may not have noticed the loss yet. Then an exclusive queue is still that of the old connection (405), and so is a
+  queue whose consumer is exclusive (403, ``in exclusive use``). Both are tried again with the whole connection, for three
+  heartbeat intervals and three minutes at least: a server gives up a silent client after two intervals. After that they are
+  refusals like any other.
 * A channel that the server closed for an error stays closed, and so does a transaction whose connection was lost.
 
 What would only come again is final: errors of security, a URL or an option that cannot be, and reply codes other than 320
@@ -25,7 +27,13 @@ import trio
 from trio_amqp10.peer.recovery_base import RecoveryBase
 
 from .connection_base import ConnectionBase
-from .errors import ChannelClosedError, ConnectionClosedError, ResourceLockedError, connection_lost
+from .errors import (
+    AccessRefusedError,
+    ChannelClosedError,
+    ConnectionClosedError,
+    ResourceLockedError,
+    connection_lost,
+)
 from .reply import TransportLostError
 
 if TYPE_CHECKING:
@@ -40,6 +48,13 @@ __all__ = ["Recovery"]
 _AHEAD: Final = 256
 """Declarations that are sent before the first of them is answered."""
 
+_PATIENCE: Final = 180.0
+"""Seconds, at least, in which what the old connection holds on the server is tried again."""
+_INTERVALS: Final = 3
+"""The same in intervals of the heartbeat: two until the server gives a silent client up, and one more."""
+_IN_USE: Final = "in exclusive use"
+"""What servers say of a queue whose consumer is exclusive."""
+
 
 class Recovery(RecoveryBase[ConnectionBase[Any]]):
     """See ``RecoveryBase``."""
@@ -47,10 +62,37 @@ class Recovery(RecoveryBase[ConnectionBase[Any]]):
     log: ClassVar[logging.Logger] = logging.getLogger("trio_amqp10.amqp091")
     closed_error: ClassVar[type[Any]] = ConnectionClosedError
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._restoring = False
+        self._locked_since: float | None = None
+
     def lost(self, reason: str, cause: BaseException | None = None) -> ConnectionClosedError:
         return connection_lost(reason, cause)
 
+    def sits_out(self, refusal: Exception) -> bool:
+        """As of ``RecoveryBase``: the old connection still holds something on the server, and not for too long."""
+        is_held = isinstance(refusal, ResourceLockedError) or (
+            isinstance(refusal, AccessRefusedError) and _IN_USE in refusal.text
+        )
+        if not (self._restoring and is_held):
+            return False
+        now = trio.current_time()
+        if self._locked_since is None:
+            self._locked_since = now
+        return now < self._locked_since + max(_PATIENCE, _INTERVALS * self._connection.heartbeat)
+
     async def restore(self) -> None:
+        self._restoring = True
+        self._connection.expect()
+        try:
+            await self._restore()
+        finally:
+            self._connection.expect_no_more()
+            self._restoring = False
+        self._locked_since = None
+
+    async def _restore(self) -> None:
         connection = self._connection
         channels = [channel for channel in connection.channels if channel.restores]
         replies = [reply for channel in channels for reply in channel.attach()]
@@ -65,9 +107,9 @@ class Recovery(RecoveryBase[ConnectionBase[Any]]):
         """Wait for an answer; the end of one channel is its own affair."""
         try:
             await call()
-        except ResourceLockedError:
-            raise
         except (ChannelClosedError, trio.ClosedResourceError) as failure:
+            if self.sits_out(failure):
+                raise
             self.log.warning("a channel could not be brought back: %s", failure)
         except TransportLostError as lost:
             raise connection_lost("while it was brought back", lost) from lost
@@ -112,9 +154,9 @@ class Recovery(RecoveryBase[ConnectionBase[Any]]):
                 answer: Any = (await reply.result()).method
             except TransportLostError as lost:
                 raise connection_lost("while it was brought back", lost) from lost
-            except ResourceLockedError:
-                raise
             except ChannelClosedError as refusal:
+                if self.sits_out(refusal):
+                    raise
                 return refusal
             left.popleft()
             if method.plan.name == "queue.declare":

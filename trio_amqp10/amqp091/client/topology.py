@@ -117,6 +117,17 @@ class Topology:
         self._queues[name] = _QueueRecord(method, known)
         return known
 
+    def expect_queue(self, method: Any) -> None:
+        """The transport was lost before the answer to a declaration: have an exclusive queue declared with the others."""
+        if method.exclusive and not method.passive and method.queue and method.queue not in self._queues:
+            self._queues[method.queue] = _QueueRecord(method, QueueName(method.queue))
+
+    def forget_expected(self, method: Any) -> None:
+        """The program has given up a declaration that was expected, or the server has refused it."""
+        record = self._queues.get(method.queue)
+        if record is not None and record.method is method:
+            self.queue_deleted(method.queue)
+
     def queue_deleted(self, name: str) -> None:
         """A queue is gone, and its bindings with it."""
         self._queues.pop(name, None)

@@ -27,7 +27,10 @@ __all__ = ["Transaction", "TransactionBase"]
 class TransactionBase(ChannelBase[D]):
     """A channel with transactions, with what versions have in common."""
 
-    restores = False
+    async def open(self) -> None:
+        """As of ``ChannelBase``. Until it is open, nothing was done on it, so it comes back after a loss."""
+        await super().open()
+        self.restores = False
 
     def setup(self) -> list[Method]:
         """Transactions are selected when the channel is opened."""

@@ -323,6 +323,7 @@ class Channel(ChannelBase[Delivery]):
 
     takes: ClassVar[Mapping[type[Method], Callable[[Any, Arrival], None]]] = {
         spec.AccessRequestOk: _take_ticket,
+        spec.BasicConsumeOk: ChannelBase[Delivery].take_consume_ok,
         spec.BasicReturn: ChannelBase[Delivery].take_return,
         spec.ChannelAlert: _take_alert,
         spec.ChannelFlowOk: ChannelBase[Delivery].take_flow_ok,
