@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.container.protocols.clients import CLIENTS, Client
+from tests.contract.loss_scripts import LOSS_SCRIPTS, LossScript
 from tests.contract.rights_scripts import SCRIPTS, Scripts
+from tests.contract.untakeable_scripts import UNTAKEABLE, NarrowConsumer
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
@@ -19,22 +21,52 @@ class ProtocolUnderTest:
         name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
         client: sends a message to a queue, and receives it from there.
         rights: what each method needs permission for.
+        calls_at_loss: the public calls of its client; None if it has the client of another protocol.
+        narrow_consumer: a consumer that cannot take every message; None if it has the links of another protocol.
     """
 
     name: str
     client: Client
     rights: Scripts
+    calls_at_loss: LossScript | None
+    narrow_consumer: NarrowConsumer | None
 
 
 PROTOCOLS: Final = {
-    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"], rights=SCRIPTS["1.0"]),
-    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"], rights=SCRIPTS["0-9-1"]),
-    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"], rights=SCRIPTS["10.3"]),
+    "1.0": ProtocolUnderTest(
+        name="1.0",
+        client=CLIENTS["1.0"],
+        rights=SCRIPTS["1.0"],
+        calls_at_loss=LOSS_SCRIPTS["1.0"],
+        narrow_consumer=UNTAKEABLE["1.0"],
+    ),
+    "0-9-1": ProtocolUnderTest(
+        name="0-9-1",
+        client=CLIENTS["0-9-1"],
+        rights=SCRIPTS["0-9-1"],
+        calls_at_loss=LOSS_SCRIPTS["0-9-1"],
+        narrow_consumer=UNTAKEABLE["0-9-1"],
+    ),
+    "10.3": ProtocolUnderTest(
+        name="10.3",
+        client=CLIENTS["10.3"],
+        rights=SCRIPTS["10.3"],
+        calls_at_loss=LOSS_SCRIPTS["10.3"],
+        narrow_consumer=UNTAKEABLE["10.3"],
+    ),
     "amqp-fast": ProtocolUnderTest(
-        name="amqp-fast", client=CLIENTS["amqp-fast"], rights=SCRIPTS["amqp-fast"]
+        name="amqp-fast",
+        client=CLIENTS["amqp-fast"],
+        rights=SCRIPTS["amqp-fast"],
+        calls_at_loss=LOSS_SCRIPTS["amqp-fast"],
+        narrow_consumer=UNTAKEABLE["amqp-fast"],
     ),
     "1.0-draft-2010": ProtocolUnderTest(
-        name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"], rights=SCRIPTS["1.0-draft-2010"]
+        name="1.0-draft-2010",
+        client=CLIENTS["1.0-draft-2010"],
+        rights=SCRIPTS["1.0-draft-2010"],
+        calls_at_loss=None,
+        narrow_consumer=None,
     ),
 }
 """By name."""
