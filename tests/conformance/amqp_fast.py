@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.commands import Command
     from trio_amqp10.amqp_fast.states import Step
 
-__all__ = ["COMMANDS", "STATEMENTS", "STATES", "page"]
+__all__ = ["COMMANDS", "STATEMENTS", "STATES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -224,8 +224,8 @@ STATEMENTS: Final = (
 _FOLDERS = ("amqp_fast", "amqp_fast/client", "container/protocols/amqp_fast")
 
 
-def _shown(name: str) -> str:
-    """Where a test is, and its name; other protocols may have one of the same name."""
+def test_of(name: str) -> tuple[str, str]:
+    """The file of a test, and its name; other protocols may have one of the same name."""
     files = [
         str(path.relative_to(ROOT / "tests").with_suffix(""))
         for folder in _FOLDERS
@@ -233,7 +233,11 @@ def _shown(name: str) -> str:
         if f"def test_{name}(" in path.read_text()
     ]
     assert len(files) == 1, (name, files)
-    file, found = find_test(f"{files[0]}:{name}")
+    return find_test(f"{files[0]}:{name}")
+
+
+def _shown(name: str) -> str:
+    file, found = test_of(name)
     return f"``{file}``: ``{found}``"
 
 

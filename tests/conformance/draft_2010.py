@@ -16,7 +16,7 @@ from .rst import ROOT, find_test, table, title
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["STATEMENTS", "STATES", "TYPE_LINES", "page"]
+__all__ = ["STATEMENTS", "STATES", "TYPE_LINES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -223,14 +223,18 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
 _FILES = ("container/protocols/test_draft_2010",)
 
 
-def _shown(name: str) -> str:
-    """Where a test is, and its name; other protocols may have one of the same name."""
+def test_of(name: str) -> tuple[str, str]:
+    """The file of a test, and its name; other protocols may have one of the same name."""
     own = [f"draft_2010/{path.stem}" for path in sorted((ROOT / "tests/draft_2010").glob("test_*.py"))]
     files = [
         file for file in (*own, *_FILES) if f"def test_{name}(" in (ROOT / "tests" / f"{file}.py").read_text()
     ]
     assert len(files) == 1, (name, files)
-    file, found = find_test(f"{files[0]}:{name}")
+    return find_test(f"{files[0]}:{name}")
+
+
+def _shown(name: str) -> str:
+    file, found = test_of(name)
     return f"``{file}``: ``{found}``"
 
 
