@@ -11,7 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from . import amqp091_mutants
-from .requirement import KINDS, MAY, MUST, MUST_NOT, SHOULD, SHOULD_NOT, Requirement
+from .figures import counted
+from .requirement import KINDS, MAY, MUST, MUST_NOT, SHOULD, Requirement
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
@@ -268,3 +269,50 @@ REQUIREMENTS: Final[Sequence[Requirement]] = [
     replace(row, number=f"0-9-1:{row.number}") for rows in PARTS.values() for row in rows
 ]
 """The rows, with numbers that no other page has."""
+
+
+_HEAD: Final = """
+.. This page is made by ``python -m tests.conformance``: change the tables, not the page.
+
+The rules of AMQP 0-9-1 of 2008: those of the specification by its sections, those of its methods by the name of the method. The second
+column says whom a rule binds, the third has the document's word for it, where "MUST NOT" stands before what must not be. The fourth
+names the tests that show what this product does.
+
+Clients of 0-9-1 are written for RabbitMQ, whose answers are what they expect. Where RabbitMQ does otherwise than the document, so does
+this product, and the row begins with **otherwise**: its tests show what is done. "Not offered", "shown elsewhere" and "nothing to
+show" are explained in :doc:`conformance`.
+"""
+
+
+def _shown(row: Requirement) -> str:
+    tests = "; ".join(f"``{name}`` ({file})" for file, name in map(find_test, row.tests))
+    kind, _, why = row.gap.partition(": ")
+    if row.tests and kind == OTHERWISE:
+        return f"**{OTHERWISE}**: {why}: {tests}"
+    if row.tests:
+        return f"{tests} ({row.gap})" if row.gap else tests
+    assert kind in KINDS, row
+    return f"**{kind}**: {why}"
+
+
+def _tally(rows: list[Requirement]) -> list[int]:
+    otherwise = sum(row.gap.startswith(OTHERWISE) for row in rows)
+    limited = sum(bool(row.tests and row.gap) for row in rows) - otherwise
+    untested = sum(not row.tests for row in rows)
+    with_mutant = sum(bool(row.mutants) for row in rows)
+    return [len(rows), with_mutant, len(rows) - otherwise - limited - untested, limited, otherwise, untested]
+
+
+def page() -> str:
+    """The page."""
+    every = [row for rows in PARTS.values() for row in rows]
+    tallies = [(name, *map(str, _tally(rows))) for name, rows in (*PARTS.items(), ("all", every))]
+    head = ("part", "rules", "with a mutant", "shown", "with a limit", OTHERWISE, "without tests")
+    text = title("Conformance: AMQP 0-9-1") + _HEAD + counted(every) + "\n"
+    text += table(head, tallies, (28, *(12 for _ in head[1:])))
+    for name, rows in PARTS.items():
+        cells = [(row.number, row.role, row.level, row.text, _shown(row)) for row in rows]
+        text += f"\n{title(name, '-')}\n" + table(
+            ("rule", "binds", "", "what is required", "shown by"), cells, (12, 8, 8, 34, 38)
+        )
+    return text

@@ -11,6 +11,8 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
 from trio_amqp10.endpoint_role import EndpointRole
 
+from . import amqp_fast_mutants
+from .figures import counted, numbered
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.commands import Command
     from trio_amqp10.amqp_fast.states import Step
 
-__all__ = ["COMMANDS", "STATEMENTS", "STATES", "page", "test_of"]
+__all__ = ["COMMANDS", "REQUIREMENTS", "STATEMENTS", "STATES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -45,7 +47,6 @@ The state that follows each step; a step that is not listed is an error of who t
 
 _STATEMENTS = """
 What the document says beyond these lists.
-
 """
 
 _NEVER = "command_that_is_never_expected_closes_the_connection_with_503"
@@ -236,6 +237,19 @@ def test_of(name: str) -> tuple[str, str]:
     return find_test(f"{files[0]}:{name}")
 
 
+def _reference(name: str) -> str:
+    file, found = test_of(name)
+    return f"{file.removesuffix('.py')}:{found.removeprefix('test_')}"
+
+
+REQUIREMENTS: Final = numbered(
+    "fast",
+    [(section, said, _reference(test)) for section, _, said, test in STATEMENTS],
+    amqp_fast_mutants.MUTANTS,
+)
+"""The statements as rows, with their mutants; their numbers are those of no other page."""
+
+
 def _shown(name: str) -> str:
     file, found = test_of(name)
     return f"``{file}``: ``{found}``"
@@ -284,5 +298,7 @@ def page() -> str:
         + "\n"
         + title("Statements", "-")
         + _STATEMENTS
+        + counted(REQUIREMENTS)
+        + "\n"
         + table(("section", "lines", "statement", "test"), statements, (8, 14, 38, 40))
     )

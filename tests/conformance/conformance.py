@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .figures import figures_of
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
     anonymous_terminus,
@@ -96,7 +97,8 @@ implementations say of them; E to G are working drafts.
 A *mutant* is a small change of the product's source that removes what one statement says. ``make conformance``
 makes each of these changes in turn and runs the tests of the statement: at least one test must fail for each mutant, and
 each test must fail for at least one. So a statement with a mutant cannot be lost unnoticed. A statement
-that is a MUST, a MUST NOT or a SHOULD has a mutant if it has tests.
+that is a MUST, a MUST NOT, a SHOULD, a SHOULD NOT or RECOMMENDED has a mutant if it has tests. There are {mutants} mutants in all; one that
+stands for several statements counts once.
 
 The table counts the statements of each part. Each statement is counted once in the columns behind "with a mutant":
 
@@ -143,7 +145,9 @@ def _count() -> str:
 
 
 def page() -> str:
-    text = title("Conformance") + _HEAD + _count()
+    every = [need for needs in PARTS.values() for need in needs]
+    head = _HEAD.replace("{mutants}", str(figures_of(every).mutants))
+    text = title("Conformance") + head + _count()
     for name, needs in PARTS.items():
         rows = [
             (need.number, "–" if need.level == RULE else need.level, need.text, _shown(need))

@@ -11,12 +11,14 @@ from trio_amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, T
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.wire.composite import plan_of
 
+from . import draft_2010_mutants
+from .figures import counted, numbered
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["STATEMENTS", "STATES", "TYPE_LINES", "page", "test_of"]
+__all__ = ["REQUIREMENTS", "STATEMENTS", "STATES", "TYPE_LINES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -39,7 +41,6 @@ States of connections and sessions. The engine has them by the names of the fina
 
 _STATEMENTS = """
 What the document says beyond its types and states.
-
 """
 
 _VECTOR = "vector_is_read_and_written_back"
@@ -233,6 +234,19 @@ def test_of(name: str) -> tuple[str, str]:
     return find_test(f"{files[0]}:{name}")
 
 
+def _reference(name: str) -> str:
+    file, found = test_of(name)
+    return f"{file.removesuffix('.py')}:{found.removeprefix('test_')}"
+
+
+REQUIREMENTS: Final = numbered(
+    "draft",
+    [(section, said, _reference(test)) for section, _, said, test in STATEMENTS],
+    draft_2010_mutants.MUTANTS,
+)
+"""The statements as rows, with their mutants; their numbers are those of no other page."""
+
+
 def _shown(name: str) -> str:
     file, found = test_of(name)
     return f"``{file}``: ``{found}``"
@@ -269,5 +283,7 @@ def page() -> str:
         + "\n"
         + title("Statements", "-")
         + _STATEMENTS
+        + counted(REQUIREMENTS)
+        + "\n"
         + table(("section", "lines", "statement", "test"), statements, (10, 14, 36, 40))
     )

@@ -10,23 +10,32 @@ tests do not notice is printed too, unless ``reasons.toml`` says why not: it cha
 ``--find FILE`` looks for a test that notices it, among those of neighbouring rows and those of the same files, and writes what it
 found to FILE, as JSON.
 
+``--changed`` takes rows of which something has changed since the run whose figures are in ``docs/results/conformance.json``: the row, a
+file that its mutants change, a file of its tests. Beside these it takes a tenth of the others, by turns from commit to commit. ``--results FILE``
+writes the figures there.
+
 Without any change the tests must pass: that is checked first.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import tomllib
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from .conformance import PARTS
+from tests.results import FOLDER, add_option, write
+
+from .pages import ROWS
+from .figures import figures_of
 from .rst import ROOT, find_test
 from .runner import PACKAGE, Trial, try_all
 
@@ -39,6 +48,8 @@ if TYPE_CHECKING:
 __all__ = ["changed_sources", "main"]
 
 _REASONS: Final = Path(__file__).with_name("reasons.toml")
+_TURNS: Final = 10
+"""In how many parts the rows are tried of which nothing has changed."""
 
 
 @cache
@@ -94,7 +105,8 @@ def _own(rows: list[Requirement]) -> list[_Tried]:
         for mutant in row.mutants:
             by_mutant.setdefault(mutant, []).append(row)
     return [
-        _Tried(each, mutant, Trial(changed_sources(mutant), _union(each))) for mutant, each in by_mutant.items()
+        _Tried(each, mutant, Trial(changed_sources(mutant), _union(each)))
+        for mutant, each in by_mutant.items()
     ]
 
 
@@ -173,7 +185,9 @@ def _survivors(plain: list[_Tried]) -> Iterator[tuple[PlainMutant, list[Requirem
         if not each.trial.ran:
             continue  # the module cannot be imported, or a test waits for ever
         known = reasons.get((each.mutant.module, *each.mutant.lines()), {})
-        rows = [row for row in each.rows if each.survives(row) and row.number not in known and "*" not in known]
+        rows = [
+            row for row in each.rows if each.survives(row) and row.number not in known and "*" not in known
+        ]
         if rows:
             yield each.mutant, rows
 
@@ -201,19 +215,64 @@ def _all_tests(paths: list[str]) -> list[str]:
     ]
 
 
-def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance.mutants", description=__doc__)
+def _fingerprint(row: Requirement) -> str:
+    """Of all that the figures of a row depend on, but for the modules beside."""
+    digest = hashlib.sha256(repr(row).encode())
+    for path in sorted(_files_of(row.number)):
+        digest.update(_sources()[path].encode())
+    for file in sorted({node.partition("::")[0] for node in _nodes(row)}):
+        digest.update((ROOT / file).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _turn() -> int:
+    """Which tenth of the rows has its turn: another with each commit."""
+    command = ["git", "rev-list", "--count", "HEAD"]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return int(said or 0) % _TURNS
+
+
+def _has_its_turn(row: Requirement, turn: int) -> bool:
+    return hashlib.sha256(row.number.encode()).digest()[0] % _TURNS == turn
+
+
+def _recorded() -> dict[str, str]:
+    """By the number of a row: its fingerprint when it was proven last."""
+    file = FOLDER / "conformance.json"
+    return json.loads(file.read_text())["figures"]["rows"] if file.exists() else {}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.conformance.mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="how the numbers of the rows begin")
     parser.add_argument("--several", action="store_true", help="plain mutants of the same lines besides")
     parser.add_argument("--find", type=Path, metavar="FILE", help="look for tests that notice survivors")
     parser.add_argument(
+        "--changed", action="store_true", help="what has changed since the figures were written"
+    )
+    parser.add_argument(
         "--jobs", type=int, default=2 * (os.cpu_count() or 1), help="how many run at a time: some wait"
     )
+    add_option(parser)
+    return parser
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = _parser()
     options = parser.parse_args(arguments)
-    every = [row for rows in PARTS.values() for row in rows]
+    every = [row for rows in ROWS.values() for row in rows]
     rows = [row for row in every if not options.numbers or row.number.startswith(tuple(options.numbers))]
     if not rows:
         parser.error(f"no row begins with {' or '.join(options.numbers)}")
+    if options.changed:
+        recorded, turn = _recorded(), _turn()
+        rows = [
+            row for row in rows if recorded.get(row.number) != _fingerprint(row) or _has_its_turn(row, turn)
+        ]
     own = _own(rows)
     with tempfile.TemporaryDirectory() as name:
         unchanged = _unchanged(rows, options.jobs)
@@ -234,13 +293,45 @@ def main(arguments: list[str] | None = None) -> int:
             _find(survivors, every, options.find, _folder(name, "find"), options.jobs)
     faults = list(_faults(rows, own, plain))
     print(*faults, sep="\n", end="\n" if faults else "")
-    with_mutant = sum(bool(row.mutants) for row in rows)
-    killed = sum(each.trial.killed for each in own)
-    print(f"{len(rows)} rows, {with_mutant} with a mutant; {len(own)} mutants, {killed} killed")
+    print(f"{len(rows)} rows, {figures_of(rows).with_mutant} with a mutant; ", end="")
+    print(f"{len(own)} mutants, {sum(each.trial.killed for each in own)} killed")
     if plain:
         killed = sum(each.trial.killed or not each.trial.ran for each in plain)
         print(f"{len(plain)} plain mutants, {killed} killed, {len(survivors)} survive the tests of a row")
+    write(options.results, "conformance", _figures(rows, own, plain, survivors, faults))
     return 1 if faults or survivors else 0
+
+
+def _figures(
+    rows: list[Requirement],
+    own: list[_Tried],
+    plain: list[_Tried],
+    survivors: list[tuple[PlainMutant, list[Requirement]]],
+    faults: list[str],
+) -> dict[str, Any]:
+    """What a run counted, by protocol, and the fingerprints of the rows that it proved."""
+    tried = {row.number for row in rows}
+    faulty = {line.partition(":")[0] for line in faults}
+    pages: list[dict[str, Any]] = []
+    for name, of_page in ROWS.items():
+        numbers = {row.number for row in of_page} & tried
+        if not numbers:
+            continue
+        ours = [each for each in own if numbers & {row.number for row in each.rows}]
+        several = [each for each in plain if numbers & {row.number for row in each.rows}]
+        pages.append(
+            {
+                "page": name,
+                "statements": len(numbers),
+                "with_mutant": sum(bool(row.mutants) for row in of_page if row.number in numbers),
+                "mutants": len(ours),
+                "killed": sum(each.trial.killed for each in ours),
+                "plain": len(several),
+                "plain_left": sum(any(row.number in numbers for row in left) for _, left in survivors),
+            }
+        )
+    proven = {row.number: _fingerprint(row) for row in rows if row.number not in faulty}
+    return {"pages": pages, "rows": dict(sorted(proven.items()))}
 
 
 def _folder(parent: str, name: str) -> Path:
@@ -280,7 +371,7 @@ def _find(
 @cache
 def _files_of(number: str) -> frozenset[Path]:
     """The files that the mutants of a row change."""
-    [row] = [row for rows in PARTS.values() for row in rows if row.number == number]
+    [row] = [row for rows in ROWS.values() for row in rows if row.number == number]
     return frozenset(path for mutant in row.mutants for path in changed_sources(mutant))
 
 

@@ -117,12 +117,20 @@ def _fields(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         for pair in _FIELDS:
             for here, there in (pair, pair[::-1]):
                 if here == node.attr.value or here in parts:
-                    name = there if here == node.attr.value else "_".join(there if p == here else p for p in parts)
+                    name = (
+                        there
+                        if here == node.attr.value
+                        else "_".join(there if p == here else p for p in parts)
+                    )
                     yield node.with_changes(attr=cst.Name(name))
     elif matchers.matches(node, matchers.Call(func=matchers.Name("min") | matchers.Name("max"))):
         call = cst.ensure_type(node, cst.Call)
         name = "max" if cst.ensure_type(call.func, cst.Name).value == "min" else "min"
         yield call.with_changes(func=cst.Name(name))
+
+
+def _is_none(node: cst.CSTNode) -> bool:
+    return matchers.matches(node, matchers.Name("None"))
 
 
 def _ours(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
@@ -139,16 +147,15 @@ def _ours(node: cst.CSTNode) -> Iterator[tuple[cst.CSTNode, cst.CSTNode]]:
             yield node, node.right
     elif isinstance(node, cst.ComparisonTarget) and type(node.operator) in _TURNED:
         yield node, node.with_changes(operator=_TURNED[type(node.operator)]())
-    elif isinstance(node, cst.Expr) and isinstance(node.value, cst.Call | cst.Await):
-        yield node, _NOTHING
-    elif isinstance(node, cst.AugAssign | cst.Raise | cst.Del):
+    elif (isinstance(node, cst.Expr) and isinstance(node.value, cst.Call | cst.Await)) or isinstance(
+        node, cst.AugAssign | cst.Raise | cst.Del
+    ):
         yield node, _NOTHING
     elif isinstance(node, cst.Assign):
         if all(not isinstance(target.target, cst.Name | cst.Tuple) for target in node.targets):
             yield node, _NOTHING
-    elif isinstance(node, cst.Return) and node.value is not None:
-        if not matchers.matches(node.value, matchers.Name("None")):
-            yield node.value, cst.Name("None")
+    elif isinstance(node, cst.Return) and node.value is not None and not _is_none(node.value):
+        yield node.value, cst.Name("None")
     for other in _fields(node):
         yield node, other
 
@@ -207,7 +214,9 @@ def plain_mutants(path: Path, lines: set[int]) -> Iterator[PlainMutant]:
     for line, node in _all_of(path):
         if line not in lines:
             continue
-        changes = [(node, new) for kind, operator in _THEIRS if isinstance(node, kind) for new in operator(node)]
+        changes = [
+            (node, new) for kind, operator in _THEIRS if isinstance(node, kind) for new in operator(node)
+        ]
         for old, new in [*changes, *_ours(node)]:
             if old not in parsed.places:
                 continue

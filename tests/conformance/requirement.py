@@ -27,7 +27,7 @@ MAY = "MAY"
 RULE = "is"
 """A definition that binds without one of those words."""
 
-BINDING = (MUST, MUST_NOT, SHOULD)
+BINDING = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, RECOMMENDED)
 """A row of these levels has a mutant, unless no test could see the requirement."""
 
 KINDS = ("not yet", "not offered", "shown elsewhere", "nothing to show")

@@ -27,7 +27,7 @@ from .code_swap import Functions, changed_code
 from .rst import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
     from types import CodeType, ModuleType
 
 __all__ = ["PACKAGE", "Trial", "try_all"]
@@ -292,7 +292,9 @@ def try_all(trials: list[Trial], folder: Path, jobs: int, *, certain: bool = Tru
     swapped = [trial for trial in trials if _is_swappable(trial)]
     if swapped:
         _try_in_functions(swapped, folder, jobs)
-    kept = {id(trial) for trial in swapped if trial.ran and (trial.killed or not trial.changed or not certain)}
+    kept = {
+        id(trial) for trial in swapped if trial.ran and (trial.killed or not trial.changed or not certain)
+    }
     others = [trial for trial in trials if id(trial) not in kept]
     done: list[Trial] = []
 

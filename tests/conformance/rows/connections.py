@@ -217,6 +217,10 @@ REQUIREMENTS = [
         "a socket is used again after both closes",
         "row_37_octets_behind_the_close_are_dropped",
         "leaving_goes_at_once_when_the_peer_closes_too",
+        mutant=Change(
+            "        if self.inbox.deaf or self.state is ConnectionState.END:\n            return\n        fault",
+            "        if self.inbox.deaf:\n            return\n        fault",
+        ),
     ),
     need(
         "2.4.3-9",
