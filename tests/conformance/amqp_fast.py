@@ -189,7 +189,7 @@ STATEMENTS: Final = (
     ("3.3.2.2", "1050-1070", "restartable channels", "transfer_that_broke_off_goes_on_over_another_connection"),
     ("3.3.2.2", "1052-1054", "the sender goes on in another session, once it comes back by itself", "large_message_goes_on_where_it_broke_off"),
     ("3.3.2.2", "1054, 1810", "and so does the server, to a client that comes back", "large_message_comes_on_where_it_broke_off"),
-    ("3.3.3", "1087-1089", "messages are numbered by channel", "ack_settles_all_up_to_its_number_which_need_not_exist"),
+    ("3.3.3", "1087-1089", "messages are numbered by channel", "messages_of_all_handles_of_a_channel_are_numbered_together"),
     ("3.3.3", "1091", "no ACK for peer services", "ack_with_peer_services_alone_closes_the_channel"),
     ("3.3.4", "1110-1114", "commit", "commit_places_what_was_sent_and_settles_what_was_received"),
     ("3.3.5", "1135-1137", "rollback", "rollback_drops_what_was_sent_and_gives_back_what_was_received"),

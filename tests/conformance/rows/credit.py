@@ -52,6 +52,22 @@ REQUIREMENTS = [
                 "        self.delivery_count: int | None = 0\n",
                 "        self.delivery_count: int | None = 1\n",
             ),
+            Change(
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 1) & MASK\n        return True\n",
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 2) & MASK\n        return True\n",
+            ),
+            Change(
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 1) & MASK\n        return True\n",
+                "        return True\n",
+            ),
+            Change(
+                '            "initial_delivery_count": self.delivery_count,\n',
+                '            "initial_delivery_count": 0,\n',
+            ),
+            Change(
+                "        self.count_from(attach.initial_delivery_count or 0)\n",
+                "        self.count_from(0)\n",
+            ),
         ),
     ),
     need(

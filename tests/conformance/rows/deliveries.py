@@ -62,6 +62,7 @@ REQUIREMENTS = [
         "state_that_is_no_outcome_settles_nothing_and_an_outcome_may_follow",
         "row_54_second_terminal_state_is_ignored",
         "receiver_may_tell_how_far_it_has_come_before_its_outcome",
+        "outcome_of_a_settled_delivery_is_kept_and_told_to_nobody",
         mutants=(
             Change(
                 "    if state is None or isinstance(state, Received):\n        return False\n",
@@ -185,7 +186,6 @@ REQUIREMENTS = [
         "what both hold is resumed",
         "resending_resumes_from_where_the_receiver_wants_it",
         "resending_takes_the_outcome_when_the_receiver_has_one",
-        "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         "resending_settles_with_its_own_outcome_when_both_hold_one",
         "resending_aborts_what_the_receiver_has_when_the_sender_holds_the_outcome",
         "resending_goes_before_anything_new_and_waits_for_credit",

@@ -148,7 +148,6 @@ REQUIREMENTS = [
                 "    def write_flow(self, *, echo: bool = False) -> None:",
                 "    def write_flow(self, *, echo: bool = True) -> None:",
             ),
-            Change("            echo=echo,\n", "            echo=True,\n"),
         ),
     ),
     need(

@@ -294,19 +294,12 @@ REQUIREMENTS = [
                 "    elif not part.more and not _is_too_large(link, len(payload)):",
             ),
             Change(
-                "        if link.streaming and part.more and not part.aborted:",
-                "        if link.streaming and part.more:",
-            ),
-            Change(
                 "    if part.aborted:\n        _drop(link, incoming)",
                 "    if part.aborted and not payload:\n        _drop(link, incoming)",
             ),
             Change(
                 "            delivery.inflow.abort()\n            _withdraw",
                 "            delivery.inflow.abort()\n            delivery.inflow.append(payload)\n            _withdraw",
-            ),
-            Change(
-                "    if part.aborted or (\n        part.delivery_id", "    if (\n        part.delivery_id"
             ),
         ),
     ),
