@@ -10,7 +10,6 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import libcst as cst
@@ -18,11 +17,13 @@ from libcst import matchers
 from libcst.metadata import MetadataWrapper, WhitespaceInclusivePositionProvider
 from mutmut.mutation import mutators
 
-from .requirement import Change, Mutant
 from .rst import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from pathlib import Path
+
+    from .requirement import Change, Mutant
 
 __all__ = ["PlainMutant", "plain_mutants", "touched_lines"]
 

@@ -133,6 +133,10 @@ REQUIREMENTS = [
         "a peer that listens offers TLS, with the header of 5.2 or as in 5.2.1",
         "messages_cross_tls",
         "one_port_takes_them_all_when_it_is_to_detect",
+        mutant=Change(
+            '            if protocol_id == TLS_ID:\n                return "in-band-tls", b""\n',
+            '            if False:\n                return "in-band-tls", b""\n',
+        ),
     ),
     need(
         "0.2-17",

@@ -517,6 +517,10 @@ REQUIREMENTS = [
                 "            failure = work.failure\n        elif delivery.settled",
                 "            pass\n        elif delivery.settled",
             ),
+            Change(
+                '            self._fail_transaction(Condition.TRANSACTION_ROLLBACK, f"{self._node.address!r} is gone")\n',
+                '            self._fail_transaction(Condition.TRANSACTION_TIMEOUT, f"{self._node.address!r} is gone")\n',
+            ),
         ),
     ),
 ]
