@@ -45,7 +45,10 @@ _CLOSING: Final = _one(
 
 MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "1.4.2-1": _one("        if queue.lasting and self._definitions is not None:\n", "        if False:\n"),
-    "2.2.4-1": _one("        speaks = self.is_open or (", "        speaks = True or ("),
+    "2.2.4-1": _one("        speaks = self.is_open or (", "        speaks = True or (")
+    + _one(
+        '        if self.capabilities.get("authentication_failure_close") is True:\n', "        if True:\n"
+    ),
     "2.2.4-2": _one(
         '        if not self._lifecycle.permits(step):\n            raise LocalProtocolError(f"{method.plan.name} in state',
         '        if False:\n            raise LocalProtocolError(f"{method.plan.name} in state',
@@ -125,8 +128,13 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "3.1.8-1": _one(
         "def _accept(lease: GivenLease) -> None:\n    lease.accepted()\n",
         "def _accept(lease: GivenLease) -> None:\n    lease.released()\n",
+    )
+    + _one(
+        "            no_ack=method.no_ack,\n            exclusive=method.exclusive,\n",
+        "            no_ack=False,\n            exclusive=method.exclusive,\n",
     ),
-    "3.1.9-1": _one("            and engine.flowing\n", ""),
+    "3.1.9-1": _one("            and engine.flowing\n", "")
+    + _one("        self.flowing = method.active\n", ""),
     "3.1.10-1": _RESERVED_EXCHANGE + _RESERVED_QUEUE,
     "3.2.1-2": _one(
         "                return requests.pop(0)\n        raise ReplyError(",
@@ -158,6 +166,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "4.2.3-6": _one(
         '        self.heartbeat: bytes = self.frame(HEARTBEAT, 0, b"")\n',
         '        self.heartbeat: bytes = self.frame(HEARTBEAT, 1, b"")\n',
+    )
+    + _one(
+        "        if kind == METHOD and int.from_bytes(payload[:2]) in self.profile.channel_0:\n",
+        "        if False:\n",
     ),
     "4.2.3-7": _one(
         "        if kind == METHOD and int.from_bytes(payload[:2]) in self.profile.channel_0:\n",
@@ -190,10 +202,9 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "4.2.7-3": _one(
         "        return now - self._heard >= 2 * self._interval\n",
-        "        return now - self._heard >= 3 * self._interval\n",
+        "        return now - self._heard >= self._interval\n",
     )
-    + _one("        if not self._interval or not reading:\n", "        if not self._interval:\n")
-    + _one("        return now - self._heard >= 2 * self._interval\n", "        return False\n"),
+    + _one("        if not self._interval or not reading:\n", "        if not self._interval:\n"),
     "4.4-1": _one(
         "        if self._running or self._waits:\n            self._notices += (notice,)\n        else:\n            self.reply(notice)\n",
         "        self.reply(notice)\n",
@@ -207,6 +218,9 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "connection.start-ok-3": _one(
         '        if self.capabilities.get("authentication_failure_close") is True:\n', "        if True:\n"
+    )
+    + _one(
+        '        if self.capabilities.get("authentication_failure_close") is True:\n', "        if False:\n"
     ),
     "connection.tune-1": _one(
         "        if not FRAME_MIN <= method.frame_max <= limits.frame_max:\n",
@@ -235,7 +249,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "channel.flow-2": _one("        self.flowing = method.active\n", "")
     + _one('        self._write(self._make("channel.flow-ok", active=method.active))\n', ""),
-    "channel.flow-5": _one("            and not self._host.limits.flow_control\n", ""),
+    "channel.flow-5": _one("            and not self._host.limits.flow_control\n", "")
+    + _one(
+        '            raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, "active=false")\n', "            pass\n"
+    ),
     "channel.close-2": _one(
         '            self._lifecycle.receive(Step.RECV_CLOSE)\n            self._write(self._make("channel.close-ok"))\n',
         "            self._lifecycle.receive(Step.RECV_CLOSE)\n",
@@ -271,10 +288,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "exchange.declare-9": _one(
         "            if exchange is None or not exchange.auto_delete or self.bindings.is_source(source):\n",
         "            if exchange is None or not exchange.auto_delete:\n",
-    )
-    + _one(
-        "            if exchange is None or not exchange.auto_delete or self.bindings.is_source(source):\n",
-        "            if exchange is None or self.bindings.is_source(source):\n",
     ),
     "exchange.declare-10": _EQUIVALENT_EXCHANGE,
     "exchange.delete-1": _one(
@@ -296,7 +309,13 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     + _NO_EXCHANGE,
     "queue.declare-3": _one("            name or _generated(), arguments,", "            name, arguments,")
     + _one('    return "amq.gen-" + base64', '    return "gen-" + base64'),
-    "queue.declare-4": _RESERVED_QUEUE,
+    "queue.declare-4": (
+        *_RESERVED_QUEUE,
+        (
+            Change("    if method.queue.startswith(RESERVED):  # also", "    if False:  # also"),
+            Change(_RESERVED + "        check_arguments(", "        check_arguments("),
+        ),
+    ),
     "queue.declare-5": _one(
         "        name, given = name.translate(_DROPPED), dict(arguments or {})\n        there",
         "        given = dict(arguments or {})\n        there",
@@ -419,7 +438,11 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "basic.get-1": _one("        if not outlet.pull():\n", "        if outlet.pull():\n"),
     "basic.ack-1": _one("                if tag and each > tag:\n", "                if each > tag:\n")
-    + _one("                if tag and each > tag:\n", "                if tag and each >= tag:\n"),
+    + _one("                if tag and each > tag:\n", "                if tag and each >= tag:\n")
+    + _one(
+        "def _accept(lease: GivenLease) -> None:\n    lease.accepted()\n",
+        "def _accept(lease: GivenLease) -> None:\n    lease.released()\n",
+    ),
     "basic.ack-2": _one(
         '    if tags is None:\n        raise _refused(f"unknown delivery tag {method.delivery_tag}")\n    return tags, 0\n\n\ndef _receive_confirm_select',
         "    return tags or (), 0\n\n\ndef _receive_confirm_select",
@@ -458,13 +481,23 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '        self.reply(self.make("tx.rollback-ok"))\n',
     )
     + _one("        self._out = dict.fromkeys(sorted((*self._out, *self._settled)))\n", ""),
-    "3.1.3.1-1": _one('    ("amq.direct", "direct"),\n', "")
-    + _one(
-        "        there = self._by_key.get(key)\n", "        there = next(iter(self._by_key.values()), None)\n"
+    "3.1.3.1-1": _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'direct']:\n",
+    )
+    + _one("        for name, kind in _FIRST:\n", "        for name, kind in _FIRST[1:]:\n"),
+    "3.1.3.2-1": _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'fanout']:\n",
     ),
-    "3.1.3.2-1": _one('    ("amq.fanout", "fanout"),\n', ""),
-    "3.1.3.3-2": _one('    ("amq.topic", "topic"),\n', ""),
-    "3.1.3.4-1": _one('    ("amq.match", "headers"),\n', "")
+    "3.1.3.3-2": _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'topic']:\n",
+    ),
+    "3.1.3.4-1": _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'headers']:\n",
+    )
     + _one(
         '        self.any = match.startswith("any")\n', '        self.any = not match.startswith("any")\n'
     ),
@@ -475,6 +508,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "4.2.4-1": _one(
         '            raise ReplyError(ReplyCode091.COMMAND_INVALID, f"unknown method',
         '            raise ReplyError(ReplyCode091.FRAME_ERROR, f"unknown method',
+    )
+    + _one(
+        "    if method.immediate:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
+        "    if False:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
     ),
     "4.10.2-1": _one(
         "        await trio.sleep(FAILURE_PENALTY + random.random() * _JITTER)\n        self._engine.refuse_login(",
@@ -487,10 +524,17 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "exchange-1": _one(
         "        there = self._by_key.get(key)\n", "        there = next(iter(self._by_key.values()), None)\n"
     ),
-    "exchange-3": _one('    ("amq.topic", "topic"),\n', "") + _one('    ("amq.headers", "headers"),\n', ""),
+    "exchange-3": _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'topic']:\n",
+    )
+    + _one(
+        "        for name, kind in _FIRST:\n",
+        "        for name, kind in [each for each in _FIRST if each[1] != 'headers']:\n",
+    ),
     "exchange.bind-2": _one(
-        "                if each not in followed:\n                    followed.add(each)\n",
-        "                if len(todo) < 9:\n",
+        "        self.bindings.check(binding)\n",
+        "        if source == destination:\n            raise PreconditionError(source)\n        self.bindings.check(binding)\n",
     ),
     "exchange.bind-3": _one(
         "                queues[node] = None\n",
@@ -518,6 +562,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "queue.bind-6": _one(
         '        if self.queue is None:\n            raise NotFoundError("no previously declared queue")\n        return self.queue\n',
         '        return self.queue or ""\n',
+    )
+    + _one(
+        '        channel.queue = name = getattr(queue, "name", method.queue)\n',
+        '        name = getattr(queue, "name", method.queue)\n',
     ),
     "basic.deliver-4": _one(
         "published.exchange, published.routing_key, carried, redelivered=lease.redelivered\n",

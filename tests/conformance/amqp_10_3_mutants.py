@@ -59,10 +59,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ),
     ),
     "781-782": _each(
-        (
-            "        if isinstance(queue, BrokerQueue):\n            queue.check_owner(peer)\n        return queue\n",
-            "        return queue\n",
-        ),
+        ("        there.check_owner(peer)\n", ""),
         ("        exclusive = exclusive or there.owner is channel.peer\n", ""),
     ),
     "692-696": _each(
@@ -147,10 +144,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ),
     ),
     "1718-1763": _each(
-        (
-            "            if self._queue is None:\n                queue, _ = peer.broker.declare_queue(",
-            "            if True:\n                queue, _ = peer.broker.declare_queue(",
-        ),
         ("        else:\n            self.attach()\n\n    def attach", "\n    def attach"),
     ),
     "1508-1509": _each(
