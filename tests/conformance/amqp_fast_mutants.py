@@ -97,10 +97,13 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "3.3.3-1": _each(
         (
+            "        self.last += 1\n        if not unreliable:\n",
+            "        self.last = self._counts[handle] + 1\n        if not unreliable:\n",
+        ),
+        (
             "            handle.channel.leases[number] = lease\n",
             "            handle.channel.leases[number + 1] = lease\n",
         ),
-        ("        return self.last\n\n    def count", "        return self._counts[handle]\n\n    def count"),
     ),
     "3.3.3-2": _each(
         (
@@ -133,8 +136,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "3.5.2.3-2": _each(
         (
-            "            if _is_of(each, service) and each.address.startswith(name) and each.address not in self._temporary\n",
-            "            if _is_of(each, service) and each.address not in self._temporary\n",
+            "                if _is_of(node, each.service) and node.address.startswith(each.prefix):\n",
+            "                if _is_of(node, each.service):\n",
         ),
         ("        self.channel.peer.destinations.watch(prefix)\n", ""),
     ),
@@ -164,7 +167,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "        if self._unreliable:\n            lease.accepted()\n",
             "        if self._unreliable:\n            pass\n",
         ),
-        ("        return self._unreliable or handle.channel", "        return handle.channel"),
+        (
+            "        if not unreliable:\n            self._unacked[self.last] = handle\n",
+            "        if True:\n            self._unacked[self.last] = handle\n",
+        ),
     ),
     "3.5.4-4": _each(
         (

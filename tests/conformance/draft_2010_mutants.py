@@ -58,8 +58,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "III 5.4-2": _each(
         (
-            '        elif session.state in _READING:\n            check_options(body, "session"',
-            '        elif True:\n            check_options(body, "session"',
+            "            if session.state in _READING:\n                session.fail(fault)\n",
+            "            if True:\n                session.fail(fault)\n",
         ),
     ),
     "III 6.2-1": _each(
@@ -86,11 +86,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ("            if body.local is None:\n                notes.remote = None\n", ""),
     ),
     "III 6.6-1": _each(
-        ("        count, link_credit = add(count, -1), link_credit + 1\n", "        pass\n"),
-        (
-            "        count, link_credit = add(count, -1), link_credit + 1\n",
-            "        count = add(count, -1)\n",
-        ),
+        ("    done = int(not more)\n", "    done = 1\n"),
+        ("    done = int(not more)\n", "    done = 0\n"),
+        ("max(0, message.credit + 1 - done)\n", "message.credit + 1\n"),
+        ("        add(link.delivery_count or 0, -counted),\n", "        link.delivery_count or 0,\n"),
     ),
     "III 6.6-2": _each(
         (

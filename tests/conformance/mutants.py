@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tests.results import FOLDER, add_option, write
 
-from .pages import ROWS
 from .figures import figures_of
+from .pages import ROWS
 from .rst import ROOT, find_test
 from .runner import PACKAGE, Trial, try_all
 

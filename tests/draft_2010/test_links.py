@@ -963,3 +963,18 @@ def test_sender_that_settles_first_hears_nothing_and_one_that_does_not_hears_the
     (extent,) = disposition.extents
     assert (extent.first, extent.settled) == (1, True)
     assert delivery.settled
+
+
+def test_receiver_that_names_no_count_counts_from_the_first() -> None:
+    script, link = counting(10, 5)
+    assert link.send(Message(b"x" * 50).to_payload()) is not None
+    assert said_of(script) == [(5, 50, False)]
+    script << draft.Flow(handle=0, flow_state=state(transfer_count=None, link_credit=8))
+    assert link.send(Message(b"y" * 50).to_payload()) is not None
+    assert said_of(script) == [(8, 30, True)]
+
+
+def test_sender_says_what_waits_beside_a_count_that_has_not_moved() -> None:
+    script, link = receiving()
+    script << transfer(0, data(b"x"), flow_state=state(0, transfer_count=1, available=7))
+    assert (link.available, link.delivery_count) == (7, 1)

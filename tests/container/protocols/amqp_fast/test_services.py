@@ -212,10 +212,13 @@ async def test_empty_name_sends_to_every_queue_and_no_topic() -> None:
     container = with_queues("a", "b")
     container.add_topic("t")
     async with opened(container) as client:
+        await client.handle("t", 2, **TOPIC)
+        await client.consume(handle_id=2)
         await client.handle("")
         await client.send(b"1", confirm=1)
         assert (await client.heard())["reply_code"] == 200
         assert [length(container, name) for name in "ab"] == [1, 1]
+        assert await client.quiet(), "nothing came from the topic"
 
 
 async def test_prefix_consumes_from_every_queue_below_it() -> None:
