@@ -43,6 +43,11 @@ _CLOSING: Final = _one(
     "        if channel:",
 )
 
+_UNBOUND: Final = _one(
+    '        if binding in self.bindings:\n            if kind == "queue" and destination',
+    '        if binding not in self.bindings:\n            raise NotFoundError(source)\n        if True:\n            if kind == "queue" and destination',
+)
+
 MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "1.4.2-1": _one("        if queue.lasting and self._definitions is not None:\n", "        if False:\n"),
     "2.2.4-1": _one("        speaks = self.is_open or (", "        speaks = True or (")
@@ -575,4 +580,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "                if channel.transactional:\n                    channel.transaction.add(\n                        LeaseAnswer(",
         "                if False:\n                    channel.transaction.add(\n                        LeaseAnswer(",
     ),
+    "exchange.unbind-1": _UNBOUND,
+    "queue.unbind-1": _UNBOUND,
 }

@@ -266,6 +266,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     every = [row for rows in ROWS.values() for row in rows]
     rows = [row for row in every if not options.numbers or row.number.startswith(tuple(options.numbers))]
+    if options.results is not None and (options.numbers or options.changed):
+        parser.error("figures are those of all rows: --results goes with neither NUMBER nor --changed")
     if not rows:
         parser.error(f"no row begins with {' or '.join(options.numbers)}")
     if options.changed:
