@@ -167,10 +167,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "        if self._unreliable:\n            lease.accepted()\n",
             "        if self._unreliable:\n            pass\n",
         ),
-        (
-            "        if not unreliable:\n            self._unacked[self.last] = handle\n",
-            "        if True:\n            self._unacked[self.last] = handle\n",
-        ),
     ),
     "3.5.4-4": _each(
         (

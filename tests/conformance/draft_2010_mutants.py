@@ -56,12 +56,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "            pass\n",
         ),
     ),
-    "III 5.4-2": _each(
-        (
-            "            if session.state in _READING:\n                session.fail(fault)\n",
-            "            if True:\n                session.fail(fault)\n",
-        ),
-    ),
     "III 6.2-1": _each(
         (
             "        notes = credit.by_remote_handle[body.handle]\n        message = notes.incoming\n",
@@ -89,7 +83,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ("    done = int(not more)\n", "    done = 1\n"),
         ("    done = int(not more)\n", "    done = 0\n"),
         ("max(0, message.credit + 1 - done)\n", "message.credit + 1\n"),
-        ("        add(link.delivery_count or 0, -counted),\n", "        link.delivery_count or 0,\n"),
     ),
     "III 6.6-2": _each(
         (
@@ -109,7 +102,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "        base = notes.first_count if count is None else count\n",
             "        base = units.count if count is None else count\n",
         ),
-        ("        if self.rest is None:\n            self.count = self.limit\n", "        pass\n"),
     ),
     "III 6.6-6": _each(
         ("        if ahead or state.available is not None:\n", "        if ahead:\n"),

@@ -38,7 +38,7 @@ _TIMEOUT: Final = 120.0
 """Seconds after which a run is ended: of a run that has not come to its end nothing is known."""
 
 _LIMIT: Final = 10.0
-"""Seconds after which a test fails: many mutants have a test wait for what does not come."""
+"""Seconds after which a test fails: many mutants have a test wait for what does not come. More where others are at work too."""
 
 _ARGUMENTS: Final = ("-q", "-p", "no:cacheprovider", "--assert=plain", "--capture=sys")
 """Of pytest. Descriptors are not captured: the file that it captures into would be one for all forks."""
@@ -288,7 +288,8 @@ def try_all(trials: list[Trial], folder: Path, jobs: int, *, certain: bool = Tru
         jobs: how many are tried at a time.
         certain: whether to try again, with the product imported anew, where no test failed.
     """
-    os.environ["AMQP10_TEST_LIMIT"] = str(_LIMIT)
+    busy = os.getloadavg()[0] / (os.cpu_count() or 1)
+    os.environ["AMQP10_TEST_LIMIT"] = str(_LIMIT * max(1.0, busy))
     swapped = [trial for trial in trials if _is_swappable(trial)]
     if swapped:
         _try_in_functions(swapped, folder, jobs)
