@@ -37,6 +37,8 @@ MINUTES ?= 60
 HOSTILE ?= 100
 ROWS ?=
 MISSING ?=
+ALL ?=
+NUMBERS ?=
 
 # Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
 SPARK_VENV := .venv-spark
@@ -51,7 +53,7 @@ QUICK ?=
 COMPILED_VENV := .venv-compiled
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others $(TEST_LANES) test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance docs screenshots clean
+.PHONY: help demo demo-spark dist-check wheel-compiled test-compiled sbom test test-others $(TEST_LANES) test-spark test-spark-cluster lint format interop bench bench-quick bench-spark steady-spark fuzz mutants soak steady hostile soak-spark conformance conformance-several docs screenshots clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | sort | awk -F '\t' '{ printf "  make %-15s %s\n", $$1, $$2 }'
@@ -159,8 +161,11 @@ hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those
 soak-spark: $(SPARK_VENV)/.test ## kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects, external
 	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER) --spool $(SPOOL)
 
-conformance: $(VENV)/.test ## remove what each row of the conformance page says, in turn, and see its tests fail
-	$(BIN)/python -m tests.conformance.mutants
+conformance: $(VENV)/.test ## remove what the rows of the conformance pages say, and see their tests fail: rows that changed, and a tenth of the others; ALL=1 for all
+	$(BIN)/python -m tests.conformance.mutants $(if $(ALL),--results docs/results/conformance.json,--changed) $(NUMBERS)
+
+conformance-several: $(VENV)/.mutants ## plain mutants besides, of the lines that the mutants of the rows touch; NUMBERS="2.6.7" for some
+	$(BIN)/python -m tests.conformance.mutants --several $(NUMBERS)
 
 docs: $(VENV)/.docs ## the manual, in docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

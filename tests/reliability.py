@@ -91,6 +91,13 @@ def _mutants(figures: dict[str, Any]) -> str:
     return table(head, rows, (28, 12, 12, 12, 12, 12, 12))
 
 
+def _conformance(figures: dict[str, Any]) -> str:
+    head = ("protocol", "statements", "with a mutant", "mutants", "killed", "plain mutants", "of these left")
+    keys = ("statements", "with_mutant", "mutants", "killed", "plain", "plain_left")
+    rows = [(each["page"], *(_count(each[key]) for key in keys)) for each in figures["pages"]]
+    return table(head, rows, (22, 13, 13, 13, 13, 13, 13))
+
+
 def _pairs(rows: Iterable[tuple[str, Any]]) -> str:
     return table(("", "figure"), [(name, str(value)) for name, value in rows], (60, 40))
 
@@ -247,6 +254,16 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         ),
         "python -m tests.mutants --results docs/results/mutants.json",
         _mutants,
+    ),
+    "conformance": (
+        "Statements of the standards",
+        (
+            "``make conformance``. What a statement says is removed from the code, and one of the tests that the conformance page"
+            " names for it has to fail. A mutant that stands for several statements counts once. Plain mutants are"
+            " made of the same lines by rule: each comparison, each branch, each call and each assignment in turn."
+        ),
+        "python -m tests.conformance.mutants --several --results docs/results/conformance.json",
+        _conformance,
     ),
     "kills": (
         "SIGKILL under load",

@@ -33,6 +33,20 @@ LEFT = {
             }
         ]
     },
+    "conformance": {
+        "pages": [
+            {
+                "page": "AMQP 1.0",
+                "statements": 720,
+                "with_mutant": 390,
+                "mutants": 510,
+                "killed": 510,
+                "plain": 1_140,
+                "plain_left": 0,
+            }
+        ],
+        "rows": {"0.1-1": "0123456789abcdef"},
+    },
     "kills": {"kills": 3, "lost": 0},
     "kills_dialects": {
         "runs": [

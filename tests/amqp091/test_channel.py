@@ -463,3 +463,19 @@ def test_method_that_is_not_for_now_changes_nothing(method: Any, content: Conten
         channel.send(method, content)
     assert client.data_to_send() == b""
     assert channel.state is ChannelState.OPEN
+
+
+def test_tag_0_with_multiple_settles_all_that_is_out() -> None:
+    pair = Pair()
+    pair.run()
+    ours, theirs = pair.channels()
+    theirs.numbers.consumers["c"] = ours.numbers.consumers["c"] = False
+    for tag in (1, 2, 3):
+        theirs.send(spec.BasicDeliver(consumer_tag="c", delivery_tag=tag), HELLO)
+    pair.run()
+    arrivals_of(ours)
+    ours.send(spec.BasicAck(delivery_tag=2))
+    ours.send(spec.BasicAck(delivery_tag=0, multiple=True))
+    pair.run()
+    assert [each.tags for each in arrivals_of(theirs)] == [(2,), (1, 3)]
+    assert len(theirs.numbers.deliveries) == len(ours.numbers.deliveries) == 0

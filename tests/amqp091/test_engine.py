@@ -560,3 +560,42 @@ def test_client_reads_no_other_frame_that_is_larger_than_agreed() -> None:
     client, _ = open_client(Limits(frame_max=4096))
     with pytest.raises(ReplyError, match="where a frame takes 4088"):
         client.receive_data(frame(METHOD, 1, bytes(5000)), 0.0)
+
+
+def test_server_proposes_its_limits() -> None:
+    server = Engine(EndpointRole.SERVER, 0.0, Limits(channel_max=7, frame_max=5000, heartbeat=9))
+    server.receive_data(PROTOCOL_HEADER + written(START_OK), 0.0)
+    server.data_to_send()
+    server.accept_login("ada", 0.0)
+    assert server.data_to_send() == written(spec.ConnectionTune(channel_max=7, frame_max=5000, heartbeat=9))
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_client_takes_the_lower_of_both_limits(theirs: bool) -> None:
+    low, high = (
+        {"channel_max": 5, "frame_max": 4500, "heartbeat": 7},
+        {"channel_max": 9, "frame_max": 9000, "heartbeat": 70},
+    )
+    client = Engine(EndpointRole.CLIENT, 0.0, Limits(**(high if theirs else low)))
+    client.receive_data(written(spec.ConnectionStart()), 0.0)
+    client.answer_start(spec.ConnectionStartOk(), 0.0)
+    client.data_to_send()
+    client.receive_data(written(spec.ConnectionTune(**(low if theirs else high))), 0.0)
+    said = client.data_to_send()
+    assert said is not None
+    assert said.startswith(written(spec.ConnectionTuneOk(**low)))
+    assert (client.channel_max, client.frame_max, client.heartbeat) == (5, 4500, 7)
+
+
+def test_heartbeat_is_on_channel_0() -> None:
+    assert bytes.fromhex("08 0000 00000000 ce") == HEARTBEAT_FRAME
+
+
+@pytest.mark.parametrize("method", [spec.ConnectionOpen(), spec.ConnectionClose(), TUNE_OK])
+def test_method_of_the_connection_on_a_channel_is_refused_with_503(method: Any) -> None:
+    for number in (1, 5):
+        server = open_server(channels=1)
+        with pytest.raises(ReplyError) as caught:
+            server.receive_data(written(method, number), 0.0)
+        assert caught.value.code == 503
+        assert "on channel" in caught.value.reply_text

@@ -12,13 +12,16 @@ from trio_amqp10.amqp091.states import ChannelState, ConnectionState
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.states import CHANNEL, CONNECTION
 
+from . import amqp_10_3_mutants
+from .figures import counted
+from .requirement import RULE, Requirement
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from enum import Enum
 
-__all__ = ["METHODS", "STATEMENTS", "STATES", "page"]
+__all__ = ["METHODS", "REQUIREMENTS", "STATEMENTS", "STATES", "page"]
 
 _ENGINE: Final = "amqp_10_3/test_engine"
 _SERVER: Final = "container/protocols/amqp_10_3/test_"
@@ -136,12 +139,18 @@ STATEMENTS: Final = (
     ("974", "a message of any size goes to a client that has none", f"{_SERVER}consuming:window_holds_back_what_does_not_fit"),
     ("976, 1186, 1374", "exclusive access that cannot be: 403, and 405 in file and stream", f"{_SERVER}consuming:exclusive_consumer_that_cannot_be_is_refused"),
     ("986-988", "a cancel leaves what was delivered, and nothing is lost", f"{_SERVER}consuming:message_that_waits_for_a_window_is_not_lost_when_its_consumer_is_cancelled"),
-    ("1093", "a body frame without payload gives up a content", f"{_ENGINE}:content_that_breaks_off_is_reported_with_what_came"),
+    ("1093", "a body frame without payload gives up a content", f"{_ENGINE}:delivery_that_is_given_up_needs_no_settling"),
     ("1096", "a rejected message does not come to its channel again", f"{_SERVER}consuming:message_that_is_rejected_comes_to_another_channel_and_dies_at_the_fifth_failure"),
     ("1454", "tx.select goes before commit", f"{_SERVER}consuming:commit_without_select_is_refused"),
     ("1718-1763", "an exchange here is bound to an exchange of the peer", f"{_SERVER}cluster:peer_binds_many_times_and_gets_a_message_once"),
     ("1508-1509", "a coordinator ends what dtx.start begins", f"{_SERVER}consuming:coordinator_ends_a_branch"),
 )  # fmt: skip
+
+REQUIREMENTS: Final = [
+    Requirement(f"10.3:{lines}", RULE, said, (test,), amqp_10_3_mutants.MUTANTS.get(lines, ()))
+    for lines, said, test in STATEMENTS
+]
+"""The statements as rows, with their mutants; their numbers are those of no other page."""
 
 
 def _shown(reference: str) -> str:
@@ -181,6 +190,8 @@ def page() -> str:
         + table(("of", "state", "steps", "lines", "test"), _states(), (8, 14, 34, 14, 30))
         + "\n"
         + title("Statements", "-")
-        + "\nWhat the document says beyond these lists.\n\n"
+        + "\nWhat the document says beyond these lists.\n"
+        + counted(REQUIREMENTS)
+        + "\n"
         + table(("lines", "statement", "test"), statements, (14, 40, 46))
     )

@@ -11,6 +11,8 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
 from trio_amqp10.endpoint_role import EndpointRole
 
+from . import amqp_fast_mutants
+from .figures import counted, numbered
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.commands import Command
     from trio_amqp10.amqp_fast.states import Step
 
-__all__ = ["COMMANDS", "STATEMENTS", "STATES", "page"]
+__all__ = ["COMMANDS", "REQUIREMENTS", "STATEMENTS", "STATES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -45,7 +47,6 @@ The state that follows each step; a step that is not listed is an error of who t
 
 _STATEMENTS = """
 What the document says beyond these lists.
-
 """
 
 _NEVER = "command_that_is_never_expected_closes_the_connection_with_503"
@@ -188,7 +189,7 @@ STATEMENTS: Final = (
     ("3.3.2.2", "1050-1070", "restartable channels", "transfer_that_broke_off_goes_on_over_another_connection"),
     ("3.3.2.2", "1052-1054", "the sender goes on in another session, once it comes back by itself", "large_message_goes_on_where_it_broke_off"),
     ("3.3.2.2", "1054, 1810", "and so does the server, to a client that comes back", "large_message_comes_on_where_it_broke_off"),
-    ("3.3.3", "1087-1089", "messages are numbered by channel", "ack_settles_all_up_to_its_number_which_need_not_exist"),
+    ("3.3.3", "1087-1089", "messages are numbered by channel", "messages_of_all_handles_of_a_channel_are_numbered_together"),
     ("3.3.3", "1091", "no ACK for peer services", "ack_with_peer_services_alone_closes_the_channel"),
     ("3.3.4", "1110-1114", "commit", "commit_places_what_was_sent_and_settles_what_was_received"),
     ("3.3.5", "1135-1137", "rollback", "rollback_drops_what_was_sent_and_gives_back_what_was_received"),
@@ -224,8 +225,8 @@ STATEMENTS: Final = (
 _FOLDERS = ("amqp_fast", "amqp_fast/client", "container/protocols/amqp_fast")
 
 
-def _shown(name: str) -> str:
-    """Where a test is, and its name; other protocols may have one of the same name."""
+def test_of(name: str) -> tuple[str, str]:
+    """The file of a test, and its name; other protocols may have one of the same name."""
     files = [
         str(path.relative_to(ROOT / "tests").with_suffix(""))
         for folder in _FOLDERS
@@ -233,7 +234,24 @@ def _shown(name: str) -> str:
         if f"def test_{name}(" in path.read_text()
     ]
     assert len(files) == 1, (name, files)
-    file, found = find_test(f"{files[0]}:{name}")
+    return find_test(f"{files[0]}:{name}")
+
+
+def _reference(name: str) -> str:
+    file, found = test_of(name)
+    return f"{file.removesuffix('.py')}:{found.removeprefix('test_')}"
+
+
+REQUIREMENTS: Final = numbered(
+    "fast",
+    [(section, said, _reference(test)) for section, _, said, test in STATEMENTS],
+    amqp_fast_mutants.MUTANTS,
+)
+"""The statements as rows, with their mutants; their numbers are those of no other page."""
+
+
+def _shown(name: str) -> str:
+    file, found = test_of(name)
     return f"``{file}``: ``{found}``"
 
 
@@ -280,5 +298,7 @@ def page() -> str:
         + "\n"
         + title("Statements", "-")
         + _STATEMENTS
+        + counted(REQUIREMENTS)
+        + "\n"
         + table(("section", "lines", "statement", "test"), statements, (8, 14, 38, 40))
     )

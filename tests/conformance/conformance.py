@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .figures import figures_of
 from .requirement import KINDS, RULE, Requirement
 from .rows import (
     anonymous_terminus,
@@ -93,10 +94,13 @@ a dash stands for a definition that binds without one. :doc:`rules` lists what a
 Extensions A to D are committee specifications of OASIS, whose statements are taken from what the tests and sources of other
 implementations say of them; E to G are working drafts.
 
-A *mutant* is a small change of the product's source that removes what one statement says. ``make conformance``
+A *mutant* is a small change of the product's source that removes what one statement says. ``make conformance ALL=1``
 makes each of these changes in turn and runs the tests of the statement: at least one test must fail for each mutant, and
-each test must fail for at least one. So a statement with a mutant cannot be lost unnoticed. A statement
-that is a MUST, a MUST NOT or a SHOULD has a mutant if it has tests.
+each test must fail for at least one. So a statement with a mutant cannot be lost unnoticed. ``make conformance`` does so for
+statements whose tests or sources have changed since the last such run, and for a tenth of the others. A statement
+that is a MUST, a MUST NOT, a SHOULD, a SHOULD NOT or RECOMMENDED has a mutant if it has tests. There are {mutants} mutants in all; one that
+stands for several statements counts once. ``make conformance-several`` makes plain mutants besides, by rule, of the lines that these
+touch: each comparison, branch, call and assignment in turn.
 
 The table counts the statements of each part. Each statement is counted once in the columns behind "with a mutant":
 
@@ -143,7 +147,9 @@ def _count() -> str:
 
 
 def page() -> str:
-    text = title("Conformance") + _HEAD + _count()
+    every = [need for needs in PARTS.values() for need in needs]
+    head = _HEAD.replace("{mutants}", str(figures_of(every).mutants))
+    text = title("Conformance") + head + _count()
     for name, needs in PARTS.items():
         rows = [
             (need.number, "–" if need.level == RULE else need.level, need.text, _shown(need))

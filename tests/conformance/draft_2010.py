@@ -11,12 +11,14 @@ from trio_amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, T
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.wire.composite import plan_of
 
+from . import draft_2010_mutants
+from .figures import counted, numbered
 from .rst import ROOT, find_test, table, title
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["STATEMENTS", "STATES", "TYPE_LINES", "page"]
+__all__ = ["REQUIREMENTS", "STATEMENTS", "STATES", "TYPE_LINES", "page", "test_of"]
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
@@ -39,7 +41,6 @@ States of connections and sessions. The engine has them by the names of the fina
 
 _STATEMENTS = """
 What the document says beyond its types and states.
-
 """
 
 _VECTOR = "vector_is_read_and_written_back"
@@ -131,7 +132,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("II 3.1", "472", "trailing nulls may be left out", _VECTOR),
     ("II 3.2", "484", "keys of a map are symbols that name fields", "map_with_a_wrong_field_is_refused"),
     ("II 3.2", "484", "a key without a value may be left out, or be null", "null_in_a_map_is_no_value"),
-    ("III 2", "532-557", "the protocol header, and what is sent back for another", "protocol_headers_are_those_of_the_final_standard"),
+    ("III 2", "532-557", "the protocol header, and what is sent back for another", "another_protocol_header_gets_ours_and_the_end"),
     ("III 2", "532-557", "the first frame tells the draft from the final standard, whose header it has", "listener_tells_the_two_standards_apart"),
     ("III 3", "617-635", "frames of the AMQP type", "wrong_type_of_frame_and_channel_over_the_highest"),
     ("III 3.2", "637", "an empty frame has no effect", "empty_frame_has_no_effect"),
@@ -139,12 +140,12 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 4.1", "653", "open comes before any other frame", "frame_before_open_ends_the_connection"),
     ("III 4.2", "657-661", "frames may be pipelined before the peer's open", "what_is_larger_waits_for_the_open_and_then_leaves"),
     ("III 4.3", "665", "close is the last frame, and is answered", "close_is_answered"),
-    ("III 5.1", "771-773", "remote-channel is set in the answer alone", _ENDS),
+    ("III 5.1", "771-773", "remote-channel is set in the answer alone", "answer_to_a_begin_names_the_channel_of_the_peer_and_a_begin_of_ours_none"),
     ("III 5.2", "777", "an error of a link with error-mode end ends the session", "error_mode_end_ends_the_session_behind_the_link"),
     ("III 5.4", "787", "a session that cannot go on is ended with an error", "bad_vector_ends_the_session_with_its_condition"),
     ("III 5.4", "787", "and discards what comes until the peer's end", "frames_behind_an_end_of_ours_are_dropped"),
     ("III 6.1", "847", "a name is that of one link for each direction", "link_may_be_stolen"),
-    ("III 6.2", "851", "handles of the two ends are independent", "large_messages_of_two_links_do_not_disturb_each_other"),
+    ("III 6.2", "851", "handles of the two ends are independent", "handles_of_the_two_ends_have_nothing_to_do_with_each_other"),
     ("III 6.3", "883", "an attach is answered with both linkages", "attach_is_answered_with_both_linkages"),
     ("III 6.3", "885", "each end has authority over its own terminus, and may detach", "refusal_of_the_peer_is_read"),
     ("III 6.3", "885, 1240", "a link that cannot be had", "link_is_refused_by_an_attach_without_linkage_and_a_detach"),
@@ -153,11 +154,11 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 6.5", "964", "detach without a local linkage closes", "detach_of_ours_keeps_or_drops_the_local_linkage"),
     ("III 6.5", "964", "and is answered with neither", "detach_of_the_peer_is_answered_and_a_close_by_both_null"),
     ("III 6.6", "998, 1270", "transfer-count goes up with each complete message", "sender_counts_each_complete_message"),
-    ("III 6.6", "1000", "only the sender moves it; the receiver says the last it knows", "receiver_learns_of_what_waits_and_of_credit_that_was_given_up"),
+    ("III 6.6", "1000", "only the sender moves it; the receiver says the last it knows", "receiver_says_the_last_count_that_the_sender_named"),
     ("III 6.6", "1002, 1016", "no link-credit is no limit", "without_a_limit_credit_never_ends"),
     ("III 6.6", "1004-1006", "the sender's credit follows from the receiver's limit", "credit_comes_with_the_attach_and_with_a_flow"),
-    ("III 6.6", "1008", "a receiver that does not know the count means the first", "drain_gives_up_what_is_left_in_units"),
-    ("III 6.6", "1012", "available", "receiver_learns_of_what_waits_and_of_credit_that_was_given_up"),
+    ("III 6.6", "1008", "a receiver that does not know the count means the first", "receiver_that_names_no_count_counts_from_the_first"),
+    ("III 6.6", "1012", "available", "sender_says_what_waits_beside_a_count_that_has_not_moved"),
     ("III 6.6", "1014, 1020-1022", "drain advances the count to the limit, and a flow says so", "credit_comes_with_the_attach_and_with_a_flow"),
     ("III 6.6", "1016", "no transfers without credit", "delivery_without_credit_detaches"),
     ("III 6.6", "1024", "what is left of the credit is used by fragmenting", "message_is_sent_as_far_as_the_credit_goes"),
@@ -165,7 +166,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 6.9", "1050", "echo is answered", "credit_comes_with_the_attach_and_with_a_flow"),
     ("III 6.10", "1054-1056", "transfer-id is an alias of the delivery-tag in the session", "transfer_under_another_id_in_the_middle_of_a_message_detaches"),
     ("III 6.10", "1070-1082", "a terminal state, and settlement", "extent_of_the_senders_own_settles_what_came"),
-    ("III 6.10", "1096-1102", "who settles first decides on the guarantee", "settled_transfers_use_the_credit_of_the_session_too"),
+    ("III 6.10", "1096-1102", "who settles first decides on the guarantee", "sender_that_settles_first_hears_nothing_and_one_that_does_not_hears_the_outcome"),
     ("III 6.12", "1118", "sections are told by first, last and format-code", "message_is_joined_of_its_fragments"),
     ("III 6.12", "1126", "more, on all transfers but the last", "sender_counts_each_complete_message"),
     ("III 6.12", "1126", "messages of different links may be interleaved", "large_messages_of_two_links_do_not_disturb_each_other"),
@@ -188,7 +189,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 8.10", "1470-1472", "an extent may be about one link", "extent_with_a_handle_is_about_that_link_alone"),
     ("III 8.11", "1496-1498", "fragment-offset", "fragments_are_joined_again_that_the_credit_has_parted"),
     ("III 8.13", "1514", "options that are not known, unless x-opt-", "option_that_is_not_known_is_an_error_unless_it_may_be_ignored"),
-    ("III 8.15-8.19", "1524-1606", "errors and their conditions", "window_violation_has_a_name_of_its_own"),
+    ("III 8.15-8.19", "1524-1606", "errors and their conditions", "bad_vector_ends_the_session_with_its_condition"),
     ("IV 2", "1682-1687", "one header, properties and footer, in their places", "section_in_another_place_or_of_another_kind_is_refused"),
     ("IV 2.1", "1695-1697", "each may have no octets", "message_with_nothing_to_say_has_empty_sections"),
     ("IV 2.1", "1698-1701", "sections of data, of values, of a map, of a list", "application_data_as_a_body"),
@@ -223,14 +224,31 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
 _FILES = ("container/protocols/test_draft_2010",)
 
 
-def _shown(name: str) -> str:
-    """Where a test is, and its name; other protocols may have one of the same name."""
+def test_of(name: str) -> tuple[str, str]:
+    """The file of a test, and its name; other protocols may have one of the same name."""
     own = [f"draft_2010/{path.stem}" for path in sorted((ROOT / "tests/draft_2010").glob("test_*.py"))]
     files = [
         file for file in (*own, *_FILES) if f"def test_{name}(" in (ROOT / "tests" / f"{file}.py").read_text()
     ]
     assert len(files) == 1, (name, files)
-    file, found = find_test(f"{files[0]}:{name}")
+    return find_test(f"{files[0]}:{name}")
+
+
+def _reference(name: str) -> str:
+    file, found = test_of(name)
+    return f"{file.removesuffix('.py')}:{found.removeprefix('test_')}"
+
+
+REQUIREMENTS: Final = numbered(
+    "draft",
+    [(section, said, _reference(test)) for section, _, said, test in STATEMENTS],
+    draft_2010_mutants.MUTANTS,
+)
+"""The statements as rows, with their mutants; their numbers are those of no other page."""
+
+
+def _shown(name: str) -> str:
+    file, found = test_of(name)
     return f"``{file}``: ``{found}``"
 
 
@@ -265,5 +283,7 @@ def page() -> str:
         + "\n"
         + title("Statements", "-")
         + _STATEMENTS
+        + counted(REQUIREMENTS)
+        + "\n"
         + table(("section", "lines", "statement", "test"), statements, (10, 14, 36, 40))
     )

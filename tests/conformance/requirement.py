@@ -27,7 +27,7 @@ MAY = "MAY"
 RULE = "is"
 """A definition that binds without one of those words."""
 
-BINDING = (MUST, MUST_NOT, SHOULD)
+BINDING = (MUST, MUST_NOT, SHOULD, SHOULD_NOT, RECOMMENDED)
 """A row of these levels has a mutant, unless no test could see the requirement."""
 
 KINDS = ("not yet", "not offered", "shown elsewhere", "nothing to show")
@@ -67,6 +67,7 @@ class Requirement:
         gap: the limits of what is shown; "" without one. Without tests it begins with one of ``KINDS`` and a colon:
             "not yet", "not offered" for behaviour that the standard leaves open, "shown elsewhere" for what other rows
             say piece by piece, and "nothing to show" where no test of this product could see the statement.
+        role: whom it binds, where the page says so.
     """
 
     number: str
@@ -75,6 +76,7 @@ class Requirement:
     tests: tuple[str, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     gap: str = ""
+    role: str = ""
 
     @property
     def numbered(self) -> bool:

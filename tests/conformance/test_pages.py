@@ -13,21 +13,28 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.protocol_rules import RULES
 from trio_amqp10.wire.composite import plan_of
 
-from . import amqp_10_3
+from . import (
+    amqp091,
+    amqp091_mutants,
+    amqp_10_3,
+    amqp_10_3_mutants,
+    amqp_fast_mutants,
+    draft_2010_mutants,
+)
 from .amqp_fast import COMMANDS, STATES
 from .conformance import PARTS
 from .draft_2010 import STATES as DRAFT_STATES
 from .draft_2010 import TYPE_LINES
 from .features import CHAPTERS, SYSTEMS
+from .figures import Figures, figures_of
 from .mutants import changed_sources
-from .pages import PAGES
-from .requirement import BINDING, KINDS
+from .pages import PAGES, ROWS
+from .requirement import BINDING, KINDS, MUST, Change, Requirement
 from .rst import find_test
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
-
-    from .requirement import Requirement
 
 ELSEWHERE = {
     "delivery-state",
@@ -135,7 +142,40 @@ def test_numbers_of_requirements_are_complete_and_in_order(part: str) -> None:
     assert [row.number for row in _rows() if row.number[0] == part] == due
 
 
-@pytest.mark.parametrize("row", [row for row in _rows() if row.mutants], ids=lambda row: row.number)
+_EVERY = [row for rows in ROWS.values() for row in rows]
+
+
+def test_numbers_of_rows_are_unique_over_all_pages() -> None:
+    numbers = [row.number for row in _EVERY if row.numbered or ":" in row.number]
+    assert len(set(numbers)) == len(numbers)
+
+
+def test_mutants_of_a_page_stand_for_rows_that_there_are() -> None:
+    pages: list[tuple[str, Iterable[str]]] = [
+        ("0-9-1", amqp091_mutants.MUTANTS),
+        ("10.3", amqp_10_3_mutants.MUTANTS),
+        ("fast", amqp_fast_mutants.MUTANTS),
+        ("draft", draft_2010_mutants.MUTANTS),
+    ]
+    there = {row.number for row in _EVERY}
+    for page, numbers in pages:
+        assert {f"{page}:{number}" for number in numbers} <= there
+
+
+def test_rule_of_0_9_1_is_shown_or_says_why_not() -> None:
+    for row in amqp091.REQUIREMENTS:
+        assert row.role in ("server", "client", "both"), row
+        assert row.tests or row.gap.partition(": ")[0] in KINDS, row
+        assert row.tests or not row.gap.startswith(amqp091.OTHERWISE), row
+
+
+def test_mutant_of_several_rows_counts_once() -> None:
+    mutant = (Change("old", "new"),)
+    rows = [Requirement(number, MUST, "", ("a",), (mutant,)) for number in ("1", "2")]
+    assert figures_of([*rows, Requirement("3", MUST, "")]) == Figures(3, 2, 1)
+
+
+@pytest.mark.parametrize("row", [row for row in _EVERY if row.mutants], ids=lambda row: row.number)
 def test_mutant_changes_the_sources_and_leaves_python(row: Requirement) -> None:
     for mutant in row.mutants:
         for path, text in changed_sources(mutant).items():

@@ -57,6 +57,48 @@ async def test_queue_counts_a_failed_attempt_and_merges_annotations_when_modifie
             assert (message.body, message.subject) == ("body", "s")
 
 
+PROPERTIES: dict[str, Any] = {
+    "message_id": "m-1",
+    "user_id": b"ada",
+    "to": "q",
+    "subject": "s",
+    "reply_to": "answers",
+    "correlation_id": "m-0",
+    "content_type": "text/plain",
+    "content_encoding": "gzip",
+    "absolute_expiry_time": 4_000_000_000_000,
+    "creation_time": 1_000,
+    "group_id": "g",
+    "group_sequence": 7,
+    "reply_to_group_id": "h",
+}
+
+
+@pytest.mark.parametrize("ttl", [None, 60_000])
+@pytest.mark.parametrize("how", ["acquired", "released", "failed", "annotated"])
+@pytest.mark.parametrize("left_out", ["content_type", "content_encoding", "subject"])
+async def test_queue_gives_on_every_property_as_it_came(
+    ttl: int | None, how: str, left_out: str, autojump_clock: MockClock
+) -> None:
+    said = {name: value for name, value in PROPERTIES.items() if name != left_out}
+    sent = amqp.Message(b"body", ttl=ttl, first_acquirer=how == "acquired", **said)
+    async with open_container(["q"]) as container, two(container) as (one, other):
+        await fill(one, "q", sent)
+        await trio.sleep(1)
+        async with one.open_receiver("q", credit=0) as receiver:
+            delivery = await receiver.receive()
+            if how == "released":
+                delivery.release()
+            else:
+                annotations = {"x-new": 1} if how == "annotated" else None
+                delivery.modify(delivery_failed=how == "failed", annotations=annotations)
+            await wait_all_tasks_blocked()
+        async with other.open_receiver("q") as receiver:
+            again = (await receiver.receive()).message
+    for message in (delivery.message, again):
+        assert {name: getattr(message, name) for name in PROPERTIES} == {**said, left_out: None}
+
+
 async def test_queue_puts_no_section_into_a_bare_message_that_it_gives_again() -> None:
     sent = amqp.Message("body")
     async with open_container(["q"]) as container, container.connect() as conn:

@@ -15,7 +15,7 @@ from trio_amqp10.draft_2010.registries import write
 from trio_amqp10.draft_2010.spec import transport as draft
 from trio_amqp10.draft_2010.spec.messaging import SectionCode, Source, Target
 from trio_amqp10.engine.connection_context import Pool
-from trio_amqp10.engine.events import ConnectionClosed, SessionEnded
+from trio_amqp10.engine.events import ConnectionClosed, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
@@ -353,3 +353,24 @@ def test_pool_bounds_messages_in_progress_of_all_connections() -> None:
     (detach,) = script.said()
     assert detach.error.condition == "amqp:resource-limit-exceeded"
     assert pool.octets == 0
+
+
+@pytest.mark.parametrize("header", [b"AMQP\0\2\0\0", b"AMQP\0\1\1\0", b"AMQP\0\0\x09\1", b"HTTP/1.1"])
+def test_another_protocol_header_gets_ours_and_the_end(header: bytes) -> None:
+    connection: Any = DraftConnection("us")
+    with pytest.raises(RemoteProtocolError):
+        connection.receive_data(header, 0.0)
+    assert connection.data_to_send() == AMQP_HEADER
+    assert connection.data_to_send() is None
+
+
+def test_answer_to_a_begin_names_the_channel_of_the_peer_and_a_begin_of_ours_none() -> None:
+    script = Script(begun=False)
+    script.on(7, draft.Begin())
+    session = next(each.session for each in events_of(script.connection) if isinstance(each, SessionBegun))
+    session.begin()
+    (answer,) = script.said()
+    assert answer.remote_channel == 7
+    script.connection.session().begin()
+    (begin,) = script.said()
+    assert begin.remote_channel is None

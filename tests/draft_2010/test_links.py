@@ -919,3 +919,62 @@ def test_units_of_an_outgoing_end_are_ignored_and_without_a_limit_all_is_sent() 
     script, link = counting(10, None)
     link.send(Message(b"x" * 500).to_payload())
     assert said_of(script) == [(50, 500, False)]
+
+
+def test_handles_of_the_two_ends_have_nothing_to_do_with_each_other() -> None:
+    script = Script()
+    one = script.attach(False, name="one", handle=7)
+    two = script.attach(False, name="two", handle=3)
+    assert [body.handle for body in script.said()] == [one.handle, two.handle] == [0, 1]
+    for link in (one, two):
+        link.set_credit(5)
+    assert [body.handle for body in script.said()] == [0, 1]
+    script << transfer(0, data(b"for two"), handle=3) << transfer(1, data(b"for one"), handle=7)
+    assert [len(link.queue) for link in (one, two)] == [1, 1]
+    assert Message.from_payload(one.queue[0].payload).body == b"for one"
+    script << draft.Detach(handle=7)
+    (detach,) = script.said()
+    assert detach.handle == 0
+    assert (one.state, two.state) == (LinkState.GONE, LinkState.ATTACHED)
+
+
+def test_receiver_says_the_last_count_that_the_sender_named() -> None:
+    script, link = receiving()
+    script << transfer(0, data(b"x"), flow_state=state(0, transfer_count=4))
+    link.set_credit(20)
+    (flow,) = script.said()
+    assert flow.flow_state.transfer_count == 4
+    script << draft.Flow(handle=0, flow_state=state(transfer_count=9))
+    link.set_credit(21)
+    (flow,) = script.said()
+    assert flow.flow_state.transfer_count == 9
+
+
+def test_sender_that_settles_first_hears_nothing_and_one_that_does_not_hears_the_outcome() -> None:
+    script, link = receiving()
+    script << transfer(0, data(b"once at most"), settled=True)
+    link.queue.popleft().accept()
+    assert script.said() == []
+    script << transfer(1, data(b"once at least"))
+    delivery = link.queue.popleft()
+    assert not delivery.settled
+    delivery.accept()
+    (disposition,) = script.said()
+    (extent,) = disposition.extents
+    assert (extent.first, extent.settled) == (1, True)
+    assert delivery.settled
+
+
+def test_receiver_that_names_no_count_counts_from_the_first() -> None:
+    script, link = counting(10, 5)
+    assert link.send(Message(b"x" * 50).to_payload()) is not None
+    assert said_of(script) == [(5, 50, False)]
+    script << draft.Flow(handle=0, flow_state=state(transfer_count=None, link_credit=8))
+    assert link.send(Message(b"y" * 50).to_payload()) is not None
+    assert said_of(script) == [(8, 30, True)]
+
+
+def test_sender_says_what_waits_beside_a_count_that_has_not_moved() -> None:
+    script, link = receiving()
+    script << transfer(0, data(b"x"), flow_state=state(0, transfer_count=1, available=7))
+    assert (link.available, link.delivery_count) == (7, 1)

@@ -363,3 +363,30 @@ def test_connection_rings_when_a_session_has_something_to_say() -> None:
     session.owe_flow()
     assert rung == [1]
     script >> expected("flow")
+
+
+# -- bounds -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("why", [None, Error(condition="amqp:connection:forced")])
+def test_close_is_on_channel_0_whatever_channels_are_in_use(why: Error | None) -> None:
+    session, script = begun()
+    session.connection.session().begin()
+    script >> expected("begin", channel=1)
+    session.connection.close(why)
+    script >> expected("close", channel=0)
+
+
+def test_open_with_the_least_frame_size_is_taken() -> None:
+    connection, _ = opened(remote={"max_frame_size": 512})
+    assert connection.remote is not None
+    assert connection.remote.max_frame_size == 512
+
+
+def test_handles_are_used_up_to_handle_max_and_no_further() -> None:
+    session, script = begun(handle_max=1)
+    for handle in (0, 1):
+        session.sender(str(handle)).attach()
+        script >> expected("attach", handle=handle)
+    with pytest.raises(LocalProtocolError, match="handle-max"):
+        session.sender("2").attach()

@@ -255,6 +255,37 @@ def test_payload_of_a_transfer_that_aborts_is_ignored(payload: bytes) -> None:
     assert link.session.connection.partial_octets == 0
 
 
+@pytest.mark.parametrize("more", [None, True])
+def test_payload_of_a_delivery_that_begins_with_its_abort_is_ignored(more: bool | None) -> None:
+    link, script = receiving(credit=5)
+    script << transfer(0, 0, b"never", aborted=True, more=more) << transfer(0, 1, b"next")
+    assert [delivery.payload for delivery in link.queue] == [b"next"]
+    assert link.session.connection.partial_octets == 0
+    assert (link.credit, link.delivery_count) == (3, 2)
+    assert not link.session.settlement.incoming.get(0)
+
+
+def test_payload_of_an_abort_counts_for_no_limit() -> None:
+    link, script = receiving(credit=5)
+    link.max_message_size = 8
+    script << transfer(0, 0, b"12345678", more=True) << transfer(0, None, b"9" * 100, aborted=True)
+    script << transfer(0, 1, b"next")
+    assert [delivery.payload for delivery in link.queue] == [b"next"]
+    assert link.session.connection.partial_octets == 0
+
+
+def test_payload_of_an_abort_is_no_part_of_a_message_that_streams() -> None:
+    link, script = receiving(credit=5)
+    link.streaming = True
+    script << transfer(0, 0, b"begin", more=True)
+    [delivery] = link.queue
+    stream = delivery.inflow
+    assert stream is not None
+    script << transfer(0, None, b"never", aborted=True)
+    assert (stream.aborted, stream.size, stream.take()) == (True, 0, b"")
+    assert delivery.settled
+
+
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_batchable_on_any_transfer_of_a_delivery_changes_nothing(which: int) -> None:
     link, script = receiving()

@@ -372,6 +372,17 @@ def test_message_says_nothing_of_its_content_when_its_program_does_not(body: Any
         assert (message.content_type, message.content_encoding) == (None, None)
 
 
+@pytest.mark.parametrize("body", [b"octets", Data(b"a", b"b"), "text", None])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("content_type", "text/plain"), ("content_encoding", "gzip"), ("message_id", "m"), ("group_id", "g")],
+)
+def test_message_says_one_thing_of_its_content_and_no_other(body: Any, name: str, value: str) -> None:
+    message = received(Message(body, **{name: value}).to_payload())
+    said = {each: getattr(message, each) for each in ("content_type", "content_encoding")}
+    assert said == {"content_type": None, "content_encoding": None} | ({name: value} if name in said else {})
+
+
 def test_body_is_left_as_it_is_when_a_content_encoding_says_how_to_read_it() -> None:
     made = Message(b"packed", content_type="text/plain", content_encoding="gzip")
     for message in (made, received(made.to_payload())):

@@ -32,6 +32,9 @@ REQUIREMENTS = [
         "the lowest handle that is free is taken",
         "attach_takes_the_lowest_handle_that_is_free",
         "session_uses_a_handle_and_a_name_again_when_the_link_is_over",
+        mutant=Change(
+            "        handle = self._handles.lowest()\n", "        handle = self._handles.lowest() + 1\n"
+        ),
     ),
     need(
         "2.7.3-4",

@@ -41,9 +41,14 @@ REQUIREMENTS = [
         "leaving_when_cancelled_writes_the_close_and_does_not_wait",
         "cancelled_service_closes_every_connection_with_forced",
         "connection_answers_open_and_close_that_come_in_one_read",
+        "close_is_on_channel_0_whatever_channels_are_in_use",
         mutants=(
             Change("self._stack.close(error, trio.current_time())", "pass"),
             Change("self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
+            Change(
+                "self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))",
+                "self.write_buffer.write_frame(encode_frame(1, encode(Close(error=error))))",
+            ),
         ),
     ),
     need(

@@ -143,9 +143,14 @@ REQUIREMENTS = [
         "connection_goes_through_close_sent_when_it_closes_first",
         "close_carries_the_error_that_it_is_given",
         "connection_goes_through_discarding_when_it_closes_with_an_error",
+        "close_is_on_channel_0_whatever_channels_are_in_use",
         mutants=(
             _CLOSE_WITHOUT_ERROR,
             Change("self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))", "pass"),
+            Change(
+                "self.write_buffer.write_frame(encode_frame(0, encode(Close(error=error))))",
+                "self.write_buffer.write_frame(encode_frame(1, encode(Close(error=error))))",
+            ),
         ),
     ),
     need(
@@ -217,6 +222,10 @@ REQUIREMENTS = [
         "a socket is used again after both closes",
         "row_37_octets_behind_the_close_are_dropped",
         "leaving_goes_at_once_when_the_peer_closes_too",
+        mutant=Change(
+            "        if self.inbox.deaf or self.state is ConnectionState.END:\n            return\n        fault",
+            "        if self.inbox.deaf:\n            return\n        fault",
+        ),
     ),
     need(
         "2.4.3-9",

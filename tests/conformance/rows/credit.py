@@ -13,6 +13,62 @@ REQUIREMENTS = [
         "delivery-count goes up by one with each delivery",
         "send_writes_a_transfer_and_counts",
         "attach_of_a_sender_says_where_its_count_begins",
+        "begin_sends_the_first_transfer_and_takes_credit",
+        "deliveries_go_on_where_the_count_wraps",
+        "delivery_count_and_delivery_id_wrap_and_credit_stays_right",
+        "flow_of_a_receiver_says_the_last_count_that_it_knows",
+        "drained_gives_the_credit_up_and_says_so",
+        "payload_of_a_delivery_that_begins_with_its_abort_is_ignored",
+        mutants=(
+            Change(
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK\n        if not settled:\n",
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 2) & MASK\n        if not settled:\n",
+            ),
+            Change(
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK\n        if not settled:\n",
+                "        self.credit -= 1\n        if not settled:\n",
+            ),
+            Change(
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK\n        if not settled:\n",
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1)\n        if not settled:\n",
+            ),
+            Change(
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK\n\n    def keep",
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 2) & MASK\n\n    def keep",
+            ),
+            Change(
+                "        self.credit -= 1\n        self.delivery_count = ((self.delivery_count or 0) + 1) & MASK\n\n    def keep",
+                "        self.credit -= 1\n\n    def keep",
+            ),
+            Change(
+                "            link.credit -= 1\n            link.delivery_count = ((link.delivery_count or 0) + 1) & MASK\n",
+                "            link.credit -= 1\n            link.delivery_count = ((link.delivery_count or 0) + 2) & MASK\n",
+            ),
+            Change(
+                "            link.credit -= 1\n            link.delivery_count = ((link.delivery_count or 0) + 1) & MASK\n",
+                "            link.credit -= 1\n",
+            ),
+            Change(
+                "        self.delivery_count: int | None = 0\n",
+                "        self.delivery_count: int | None = 1\n",
+            ),
+            Change(
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 1) & MASK\n        return True\n",
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 2) & MASK\n        return True\n",
+            ),
+            Change(
+                "        self.delivery_count: int | None = ((self.delivery_count or 0) + 1) & MASK\n        return True\n",
+                "        return True\n",
+            ),
+            Change(
+                '            "initial_delivery_count": self.delivery_count,\n',
+                '            "initial_delivery_count": 0,\n',
+            ),
+            Change(
+                "        self.count_from(attach.initial_delivery_count or 0)\n",
+                "        self.count_from(0)\n",
+            ),
+        ),
     ),
     need(
         "2.6.7-2",
@@ -40,7 +96,43 @@ REQUIREMENTS = [
         "the sender keeps to the limit that count and credit of the receiver set",
         "send_does_nothing_when_it_cannot",
         "row_64_queue_is_bounded_by_credit_when_nobody_takes_from_it",
-        mutant=Change("self.credit > 0\n            and self.partial is None", "self.partial is None"),
+        "credit_is_the_formula_of_the_standard",
+        "credit_that_crossed_what_was_sent_is_less_by_that",
+        "credit_counts_from_our_attach_where_the_receiver_names_no_count",
+        "send_writes_a_transfer_and_counts",
+        "row_62_granted_credit_is_never_ignored_and_what_is_unsettled_can_be_counted",
+        "delivery_count_and_delivery_id_wrap_and_credit_stays_right",
+        mutants=(
+            Change("self.credit > 0\n            and self.partial is None", "self.partial is None"),
+            Change(
+                "        base = self._first_count if flow.delivery_count is None else flow.delivery_count\n",
+                "        base = self.delivery_count or 0\n",
+            ),
+            Change(
+                "        base = self._first_count if flow.delivery_count is None else flow.delivery_count\n",
+                "        base = self._first_count\n",
+            ),
+            Change(
+                "            limit = add(base, min(flow.link_credit, FAR))\n",
+                "            limit = add(base, min(flow.link_credit, FAR) + 1)\n",
+            ),
+            Change(
+                "            limit = add(base, min(flow.link_credit, FAR))\n",
+                "            limit = min(flow.link_credit, FAR)\n",
+            ),
+            Change(
+                "            self.credit: int = max(0, distance(limit, self.delivery_count or 0))\n",
+                "            self.credit: int = max(self.credit, distance(limit, self.delivery_count or 0))\n",
+            ),
+            Change(
+                "            self.credit: int = max(0, distance(limit, self.delivery_count or 0))\n",
+                "            self.credit: int = distance(limit, base)\n",
+            ),
+            Change(
+                "            self.credit > 0\n            and self.partial",
+                "            self.credit >= 0\n            and self.partial",
+            ),
+        ),
     ),
     need(
         "2.6.7-6",
@@ -48,9 +140,19 @@ REQUIREMENTS = [
         "it sets its credit by the formula: the receiver's count and credit, less its own count",
         "credit_is_the_formula_of_the_standard",
         "credit_that_crossed_what_was_sent_is_less_by_that",
-        mutant=Change(
-            "self.credit: int = max(0, distance(limit, self.delivery_count or 0))",
-            "self.credit: int = flow.link_credit",
+        mutants=(
+            Change(
+                "self.credit: int = max(0, distance(limit, self.delivery_count or 0))",
+                "self.credit: int = flow.link_credit",
+            ),
+            Change(
+                "            self.credit: int = max(0, distance(limit, self.delivery_count or 0))\n",
+                "            self.credit: int = max(0, distance(limit, self._first_count))\n",
+            ),
+            Change(
+                "            self.credit: int = max(0, distance(limit, self.delivery_count or 0))\n",
+                "            self.credit: int = distance(limit, self.delivery_count or 0)\n",
+            ),
         ),
     ),
     need(

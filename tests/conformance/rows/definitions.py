@@ -147,6 +147,10 @@ REQUIREMENTS = [
         "a listener on 5671 waits for a protocol header before TLS",
         "port_for_tls_or_websockets_in_it_refuses_other_octets",
         "messages_cross_tls",
+        mutant=Change(
+            '        elif None not in nexts:\n            raise RemoteProtocolError(\n                f"a first octet of',
+            '        elif False:\n            raise RemoteProtocolError(\n                f"a first octet of',
+        ),
     ),
     need(
         "2.8.19-3",
@@ -155,9 +159,14 @@ REQUIREMENTS = [
         "row_32_max_frame_size_under_512_closes",
         "dialling_refuses_what_cannot_be",
         "[min-max-frame-size]",
+        "open_with_the_least_frame_size_is_taken",
         mutants=(
             Change("if performative.max_frame_size < MIN_MAX_FRAME_SIZE:", "if False:"),
             Change("if size < MIN_MAX_FRAME_SIZE:", "if False:"),
+            Change(
+                "if performative.max_frame_size < MIN_MAX_FRAME_SIZE:",
+                "if performative.max_frame_size <= MIN_MAX_FRAME_SIZE:",
+            ),
         ),
     ),
 ]

@@ -61,6 +61,34 @@ REQUIREMENTS = [
         "a state may be terminal, so that no other follows, or not",
         "state_that_is_no_outcome_settles_nothing_and_an_outcome_may_follow",
         "row_54_second_terminal_state_is_ignored",
+        "receiver_may_tell_how_far_it_has_come_before_its_outcome",
+        "outcome_of_a_settled_delivery_is_kept_and_told_to_nobody",
+        mutants=(
+            Change(
+                "    if state is None or isinstance(state, Received):\n        return False\n",
+                "    if state is None:\n        return False\n",
+            ),
+            Change(
+                '    return getattr(state, "outcome", state) is not None\n\n\ndef is_refusal',
+                '    return getattr(state, "outcome", None) is not None\n\n\ndef is_refusal',
+            ),
+            Change(
+                "        settles = settle and mode == _FIRST and (state is ACCEPTED or is_terminal(state))",
+                "        settles = settle and mode == _FIRST",
+            ),
+            Change(
+                "        settles = settle and mode == _FIRST and (state is ACCEPTED or is_terminal(state))",
+                "        settles = settle and mode == _FIRST and state is ACCEPTED",
+            ),
+            Change(
+                '        if delivery.state is not None and is_terminal(delivery.state):\n            raise LocalProtocolError(\n                f"delivery {delivery.tag!r} was already',
+                '        if delivery.state is not None:\n            raise LocalProtocolError(\n                f"delivery {delivery.tag!r} was already',
+            ),
+            Change(
+                '        if delivery.state is not None and is_terminal(delivery.state):\n            raise LocalProtocolError(\n                f"delivery {delivery.tag!r} was already',
+                '        if False:\n            raise LocalProtocolError(\n                f"delivery {delivery.tag!r} was already',
+            ),
+        ),
     ),
     need(
         "2.6.12-5",
@@ -158,7 +186,45 @@ REQUIREMENTS = [
         "what both hold is resumed",
         "resending_resumes_from_where_the_receiver_wants_it",
         "resending_takes_the_outcome_when_the_receiver_has_one",
-        mutant=Change("steps.append((sent, theirs[tag]))", "pass"),
+        "resending_settles_with_its_own_outcome_when_both_hold_one",
+        "resending_aborts_what_the_receiver_has_when_the_sender_holds_the_outcome",
+        "resending_goes_before_anything_new_and_waits_for_credit",
+        "resending_cuts_into_frames_and_names_its_place_once",
+        "resending_goes_on_after_a_second_cut",
+        "resending_takes_the_default_outcome_when_the_source_does_not_permit_the_receivers",
+        mutants=(
+            Change("steps.append((sent, theirs[tag]))", "pass"),
+            Change("            steps.append((sent, theirs[tag]))", "            steps.append((sent, None))"),
+            Change(
+                "            steps.append((sent, theirs[tag]))",
+                "            steps.append((sent, _NOT_THERE))",
+            ),
+            Change(
+                "            steps.append((sent, theirs[tag]))",
+                "            steps.appendleft((sent, theirs[tag]))",
+            ),
+            Change("        resume = theirs is not _NOT_THERE\n", "        resume = False\n"),
+            Change(
+                "            offset = offset_of(sent.payload, sent.message_format, theirs) or 0\n",
+                "            offset = 0\n",
+            ),
+            Change(
+                "            theirs if isinstance(theirs, Received) else None,\n            resume=resume",
+                "            None,\n            resume=resume",
+            ),
+            Change(
+                "            delivery.state = link.permitted(there)\n        link.session.write_body",
+                "            pass\n        link.session.write_body",
+            ),
+            Change(
+                "                    state=None if abort else delivery.state,\n                    resume=True,",
+                "                    state=None,\n                    resume=True,",
+            ),
+            Change(
+                "                    state=None if abort else delivery.state,\n                    resume=True,",
+                "                    state=None if abort else delivery.state,\n                    resume=False,",
+            ),
+        ),
     ),
     need(
         "2.6.13-7",

@@ -143,6 +143,12 @@ REQUIREMENTS = [
         SHOULD_NOT,
         "an answer asks for echo itself",
         "echo_is_answered_at_once_and_the_answer_asks_for_none",
+        mutants=(
+            Change(
+                "    def write_flow(self, *, echo: bool = False) -> None:",
+                "    def write_flow(self, *, echo: bool = True) -> None:",
+            ),
+        ),
     ),
     need(
         "2.7.4-19",

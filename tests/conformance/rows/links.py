@@ -216,6 +216,10 @@ REQUIREMENTS = [
         SHOULD_NOT,
         "an end guesses whether the other will be content with the terminus, and refuses for it",
         "answer_echoes_the_filters_that_are_applied_and_drops_those_that_are_not_known",
+        mutant=Change(
+            "        return parse_filters(asked.filter if node.applies_filters else None)\n",
+            "        return parse_filters(None)\n",
+        ),
     ),
     need(
         "2.6.3-14",

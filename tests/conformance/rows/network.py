@@ -40,7 +40,12 @@ REQUIREMENTS = [
         RULE,
         "a session has any number of links, in both directions",
         "session_carries_any_number_of_links_of_both_directions",
-        mutant=Change("        if handle > limit:", "        if handle > 1:"),
+        "handles_are_used_up_to_handle_max_and_no_further",
+        mutants=(
+            Change("        if handle > limit:", "        if handle > 1:"),
+            Change("        if handle > limit:", "        if handle >= limit:"),
+            Change("        if handle > limit:", "        if False:"),
+        ),
     ),
     need(
         "2.1.2-4",

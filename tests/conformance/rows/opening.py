@@ -110,6 +110,7 @@ REQUIREMENTS = [
         "row_32_max_frame_size_under_512_closes",
         "dialling_refuses_what_cannot_be",
         "[min-max-frame-size]",
+        "open_with_the_least_frame_size_is_taken",
         mutants=(
             (
                 Change("    if size > max_size:", "    if size >= max_size:"),
@@ -117,6 +118,10 @@ REQUIREMENTS = [
             ),
             Change("if performative.max_frame_size < MIN_MAX_FRAME_SIZE:", "if False:"),
             Change("if size < MIN_MAX_FRAME_SIZE:", "if False:"),
+            Change(
+                "if performative.max_frame_size < MIN_MAX_FRAME_SIZE:",
+                "if performative.max_frame_size <= MIN_MAX_FRAME_SIZE:",
+            ),
         ),
     ),
     need(

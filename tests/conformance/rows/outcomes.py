@@ -158,6 +158,20 @@ REQUIREMENTS = [
         "a source comes to rejected by itself",
         _LOST,
         _COUNTS,
+        mutants=(
+            Change(
+                "        self._acquired(failed=True, due=self._queue.redelivery_time(self.failures + 1, None))\n        self._queue.put_back(self)\n",
+                "        self.rejected(None, None)\n",
+            ),
+            Change(
+                "        self._acquired(failed=True, due=self._queue.redelivery_time(self.failures + 1, None))\n",
+                "        self._acquired(due=self._queue.redelivery_time(self.failures + 1, None))\n",
+            ),
+            Change(
+                "    def released(self) -> None:\n        self._acquired()\n        self._queue.put_back(self)\n",
+                "    def released(self) -> None:\n        self.rejected(None, None)\n",
+            ),
+        ),
         gap="but where the peer's own default-outcome is rejected, and its link goes",
     ),
     need(

@@ -91,12 +91,25 @@ REQUIREMENTS = [
         "an intermediary can be a transactional resource",
         "message_becomes_visible_when_its_transaction_commits",
         "message_is_gone_when_its_transaction_is_rolled_back",
+        mutants=(
+            Change(
+                "        for each in posts.values():\n            attempt(each.commit)\n", "        pass\n"
+            ),
+            Change(
+                "        for each in posts.values():\n            each.rollback()\n        for answer",
+                "        for each in posts.values():\n            each.commit()\n        for answer",
+            ),
+        ),
     ),
     need(
         "0.2-13",
         RECOMMENDED,
         "a library lets programs be transaction controllers",
         "transaction_spans_sessions_of_its_connection_and_no_other",
+        mutants=(
+            Change("            if session.connection is not ours.connection:\n", "            if True:\n"),
+            Change("            if session.connection is not ours.connection:\n", "            if False:\n"),
+        ),
     ),
     need(
         "0.2-14",
@@ -120,12 +133,20 @@ REQUIREMENTS = [
         "a peer that listens offers TLS, with the header of 5.2 or as in 5.2.1",
         "messages_cross_tls",
         "one_port_takes_them_all_when_it_is_to_detect",
+        mutant=Change(
+            '            if protocol_id == TLS_ID:\n                return "in-band-tls", b""\n',
+            '            if False:\n                return "in-band-tls", b""\n',
+        ),
     ),
     need(
         "0.2-17",
         RECOMMENDED,
         "a peer that listens offers SASL with the usual mechanisms",
         "server_offers_its_mechanisms_at_once",
+        mutant=Change(
+            "        return [mechanism for mechanism in permitted if mechanism.usable(context)]\n",
+            "        return permitted[1:]\n",
+        ),
     ),
     need(
         "0.2-18",

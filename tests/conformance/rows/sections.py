@@ -88,6 +88,7 @@ REQUIREMENTS = [
         "a node on the way leaves the properties as they are",
         _MERGES,
         _AGES,
+        "queue_gives_on_every_property_as_it_came",
         mutants=(
             Change(
                 "            if failed:\n                message.delivery_count",
@@ -95,6 +96,29 @@ REQUIREMENTS = [
             ),
             Change(
                 "        message.ttl = left", "        message.ttl = left\n        message.message_id = None"
+            ),
+            Change(
+                "        message.ttl = left\n", "        message.ttl = left\n        message.subject = None\n"
+            ),
+            Change(
+                "        message.ttl = left\n",
+                "        message.ttl = left\n        message.correlation_id = message.message_id\n",
+            ),
+            Change(
+                "        message.ttl = left\n",
+                "        message.ttl = left\n        message.content_type = None\n",
+            ),
+            Change(
+                "            if failed:\n                message.delivery_count",
+                "            message.group_id = None\n            if failed:\n                message.delivery_count",
+            ),
+            Change(
+                "            if failed:\n                message.delivery_count",
+                "            message.group_sequence = None\n            if failed:\n                message.delivery_count",
+            ),
+            Change(
+                "            if failed:\n                message.delivery_count",
+                "            message.user_id = None\n            if failed:\n                message.delivery_count",
             ),
         ),
     ),
@@ -132,19 +156,41 @@ REQUIREMENTS = [
         "field_refuses_what_it_may_not_be",
         "row_31_field_of_a_wrong_type_is_refused_when_read",
     ),
-    need("3.2.4-7", SHOULD_NOT, "content-type is set where the type is not known", _UNSAID),
+    need(
+        "3.2.4-7",
+        SHOULD_NOT,
+        "content-type is set where the type is not known",
+        _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
+        mutant=Change(
+            "        properties: list[Any] = [\n",
+            "        content_type = content_type or 'application/octet-stream'\n        properties: list[Any] = [\n",
+        ),
+    ),
     need(
         "3.2.4-8",
         SHOULD,
         "content-type is application/octet-stream for octets that are truly opaque",
         gap="nothing to show: whether octets are opaque, the program knows",
     ),
-    need("3.2.4-9", SHOULD_NOT, "content-type is set for a body other than data", _UNSAID, gap=_PROGRAM),
+    need(
+        "3.2.4-9",
+        SHOULD_NOT,
+        "content-type is set for a body other than data",
+        _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
+        mutant=Change(
+            "        properties: list[Any] = [\n",
+            "        content_type = content_type or 'text/plain'\n        properties: list[Any] = [\n",
+        ),
+        gap=_PROGRAM,
+    ),
     need(
         "3.2.4-10",
         MUST_NOT,
         "content-encoding is set for a body other than data",
         _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
         mutant=_encoding("gzip"),
         gap=_PROGRAM,
     ),
@@ -153,12 +199,57 @@ REQUIREMENTS = [
         MUST_NOT,
         "content-encoding is identity",
         _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
         mutant=_encoding("identity"),
         gap=_PROGRAM,
     ),
-    need("3.2.4-12", SHOULD_NOT, "better no content-encoding is set than that", _UNSAID),
-    need("3.2.4-13", SHOULD_NOT, "content-encoding is compress", _UNSAID, gap=_PROGRAM),
-    need("3.2.4-14", SHOULD_NOT, "content-encoding has several values", _UNSAID, gap=_PROGRAM),
+    need(
+        "3.2.4-12",
+        SHOULD_NOT,
+        "better no content-encoding is set than that",
+        _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
+        "queue_gives_on_every_property_as_it_came",
+        mutants=(
+            Change(
+                "        properties: list[Any] = [\n",
+                "        content_encoding = content_encoding or (content_type and 'identity')\n        properties: list[Any] = [\n",
+            ),
+            _encoding("identity"),
+            Change(
+                "        message.ttl = left\n",
+                "        message.ttl = left\n        message.content_encoding = message.content_encoding or 'identity'\n",
+            ),
+            Change(
+                "            if failed:\n                message.delivery_count",
+                "            message.content_encoding = message.content_encoding or 'identity'\n            if failed:\n                message.delivery_count",
+            ),
+        ),
+    ),
+    need(
+        "3.2.4-13",
+        SHOULD_NOT,
+        "content-encoding is compress",
+        _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
+        mutant=Change(
+            "        properties: list[Any] = [\n",
+            "        content_encoding = content_encoding or 'compress'\n        properties: list[Any] = [\n",
+        ),
+        gap=_PROGRAM,
+    ),
+    need(
+        "3.2.4-14",
+        SHOULD_NOT,
+        "content-encoding has several values",
+        _UNSAID,
+        "message_says_one_thing_of_its_content_and_no_other",
+        mutant=Change(
+            "        properties: list[Any] = [\n",
+            "        content_encoding = content_encoding or 'gzip,compress'\n        properties: list[Any] = [\n",
+        ),
+        gap=_PROGRAM,
+    ),
     need(
         "3.2.4-15",
         RULE,

@@ -377,6 +377,10 @@ REQUIREMENTS = [
         SHOULD_NOT,
         "a delivery that is unsettled after a rollback has an outcome",
         "posted_message_has_no_outcome_after_a_rollback",
+        mutant=Change(
+            "        while self._waiting:\n            self._next()\n        attempt(partial",
+            "        while self._waiting:\n            self._next().release()\n        attempt(partial",
+        ),
     ),
     need(
         "4.4.4.1-9",
@@ -464,5 +468,59 @@ REQUIREMENTS = [
         "message_for_no_transaction_is_rejected_or_ends_its_link",
         "commit_fails_when_a_node_takes_no_messages_any_more",
         "commit_fails_when_the_transaction_took_too_long",
+        "transaction_of_another_connection_is_unknown_and_goes_on",
+        "coordinator_rejects_or_detaches_with_what_it_cannot_do",
+        "transaction_that_holds_too_much_is_rolled_back",
+        "transaction_is_rolled_back_when_a_node_that_it_posts_to_is_removed",
+        "outcome_for_no_transaction_ends_the_link_and_the_message_goes_back",
+        "flow_that_names_no_transaction_of_ours_ends_its_link",
+        "control_link_is_detached_when_discharged_with_a_message_partly_sent",
+        "control_link_is_detached_when_a_delivery_gets_an_outcome_elsewhere",
+        mutants=(
+            Change(
+                "            work.fail(Condition.TRANSACTION_TIMEOUT,",
+                "            work.fail(Condition.TRANSACTION_ROLLBACK,",
+            ),
+            Change(
+                '                inlet, request, Condition.TRANSACTION_UNKNOWN_ID.value, "there',
+                '                inlet, request, Condition.TRANSACTION_ROLLBACK.value, "there',
+            ),
+            Change(
+                '        failure = (Condition.TRANSACTION_UNKNOWN_ID.value, "there',
+                '        failure = (Condition.TRANSACTION_ROLLBACK.value, "there',
+            ),
+            Change(
+                "            self.fail(Condition.TRANSACTION_ROLLBACK, refusal.description)",
+                "            self.fail(Condition.TRANSACTION_TIMEOUT, refusal.description)",
+            ),
+            Change(
+                '                Condition.TRANSACTION_ROLLBACK, f"its messages take',
+                '                Condition.TRANSACTION_TIMEOUT, f"its messages take',
+            ),
+            Change(
+                '                Condition.TRANSACTION_ROLLBACK.value, "discharged while',
+                '                Condition.TRANSACTION_UNKNOWN_ID.value, "discharged while',
+            ),
+            Change(
+                '                Condition.TRANSACTION_UNKNOWN_ID.value, "an outcome in',
+                '                Condition.TRANSACTION_ROLLBACK.value, "an outcome in',
+            ),
+            Change(
+                '            Condition.TRANSACTION_ROLLBACK.value, "a delivery of',
+                '            Condition.TRANSACTION_UNKNOWN_ID.value, "a delivery of',
+            ),
+            Change(
+                '            self.close(Condition.TRANSACTION_UNKNOWN_ID.value, "a flow with',
+                '            self.close(Condition.TRANSACTION_ROLLBACK.value, "a flow with',
+            ),
+            Change(
+                "            failure = work.failure\n        elif delivery.settled",
+                "            pass\n        elif delivery.settled",
+            ),
+            Change(
+                '            self._fail_transaction(Condition.TRANSACTION_ROLLBACK, f"{self._node.address!r} is gone")\n',
+                '            self._fail_transaction(Condition.TRANSACTION_TIMEOUT, f"{self._node.address!r} is gone")\n',
+            ),
+        ),
     ),
 ]

@@ -153,6 +153,16 @@ REQUIREMENTS = [
         "more and aborted are both true",
         "abort_is_a_transfer_and_settles",
         "abort_waits_for_the_window_and_drops_what_is_pending",
+        mutants=(
+            Change(
+                "Transfer(handle=link.handle, more=False, aborted=True)",
+                "Transfer(handle=link.handle, more=True, aborted=True)",
+            ),
+            Change(
+                "        if self._aborted:\n            session.write_body(encode(Transfer(",
+                "        if False:\n            session.write_body(encode(Transfer(",
+            ),
+        ),
     ),
     need(
         "2.7.5-15",
@@ -268,11 +278,29 @@ REQUIREMENTS = [
         MUST,
         "the payload of a transfer that aborts is ignored",
         "payload_of_a_transfer_that_aborts_is_ignored",
-        mutant=Change(
-            _ABORTED,
-            "if part.aborted:\n"
-            "        link.context.partial_octets += len(payload)\n"
-            "        _drop(link, incoming)",
+        "payload_of_a_delivery_that_begins_with_its_abort_is_ignored",
+        "payload_of_an_abort_counts_for_no_limit",
+        "payload_of_an_abort_is_no_part_of_a_message_that_streams",
+        "row_51_aborted_delivery_is_discarded_at_any_fragment",
+        mutants=(
+            Change(
+                _ABORTED,
+                "if part.aborted:\n"
+                "        link.context.partial_octets += len(payload)\n"
+                "        _drop(link, incoming)",
+            ),
+            Change(
+                "    elif not part.more and not part.aborted and not _is_too_large(link, len(payload)):",
+                "    elif not part.more and not _is_too_large(link, len(payload)):",
+            ),
+            Change(
+                "    if part.aborted:\n        _drop(link, incoming)",
+                "    if part.aborted and not payload:\n        _drop(link, incoming)",
+            ),
+            Change(
+                "            delivery.inflow.abort()\n            _withdraw",
+                "            delivery.inflow.abort()\n            delivery.inflow.append(payload)\n            _withdraw",
+            ),
         ),
     ),
     need(

@@ -433,6 +433,23 @@ def test_exchange_is_deleted_unless_it_is_used_or_reserved() -> None:
     assert "e" not in them.exchanges
 
 
+def test_what_is_used_is_deleted_where_nobody_asks() -> None:
+    them = broker()
+    queue, _ = them.declare_queue("q")
+    them.declare_exchange("e")
+    them.bind("e", "queue", "q")
+    consumer: Any = outlet()
+    ended: list[Any] = []
+    consumer.close = lambda *why: ended.append(why)
+    queue.add_outlet(consumer)
+    hold(queue, 2)
+    them.delete_exchange("e")
+    assert them.delete_queue("q") == 2
+    assert len(ended) == 1
+    assert not {"e"} & them.exchanges.keys()
+    assert not {"q"} & them.queues.keys()
+
+
 def test_auto_delete_exchange_goes_with_the_last_binding_it_is_the_source_of() -> None:
     them = broker()
     them.declare_queue("q")

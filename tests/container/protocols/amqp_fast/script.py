@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from tests.amqp_fast import naive
 from tests.amqp_fast.pairs import NAMES, block_of, written
@@ -98,7 +99,8 @@ class Client:
         return await self.heard()
 
     async def quiet(self) -> bool:
-        """Whether nothing is heard before the answer to a ping."""
+        """Whether nothing is heard before the answer to a ping, which would pass by what waits to be written (2.2.9)."""
+        await wait_all_tasks_blocked()
         heard = await self.ask(spec.ConnectionPing(respond=True))
         return heard.name == "connection ping"
 

@@ -212,10 +212,13 @@ async def test_empty_name_sends_to_every_queue_and_no_topic() -> None:
     container = with_queues("a", "b")
     container.add_topic("t")
     async with opened(container) as client:
+        await client.handle("t", 2, **TOPIC)
+        await client.consume(handle_id=2)
         await client.handle("")
         await client.send(b"1", confirm=1)
         assert (await client.heard())["reply_code"] == 200
         assert [length(container, name) for name in "ab"] == [1, 1]
+        assert await client.quiet(), "nothing came from the topic"
 
 
 async def test_prefix_consumes_from_every_queue_below_it() -> None:
@@ -674,3 +677,24 @@ async def test_confirmation_of_a_message_that_waits_for_room_holds_up_those_behi
             assert tags == []
             queue.purge()
         assert tags == [2, 3]
+
+
+async def test_messages_of_all_handles_of_a_channel_are_numbered_together() -> None:
+    container = with_queues("a", "b")
+    async with opened(container) as client:
+        await client.handle("a", 1)
+        await client.handle("b", 2)
+        await client.consume(handle_id=1)
+        await client.consume(handle_id=2)
+        for name, handle in (("one", 1), ("two", 2), ("three", 1)):
+            await client.send(name.encode(), handle=handle)
+        assert [await client.got() for _ in range(3)] == [(1, b"one"), (2, b"two"), (3, b"three")]
+        await client.say(spec.ChannelOpen(channel_id=2))
+        await client.handle("a", 3, 2)
+        await client.say(
+            spec.ChannelAck(channel_id=1, message_nbr=3), spec.HandleClose(handle_id=1, reply_code=200)
+        )
+        assert (await client.heard()).name == "handle close"
+        await client.consume(handle_id=3)
+        await client.send(b"four", handle=3)
+        assert await client.got() == (1, b"four")
