@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tests.container.protocols.clients import CLIENTS, Client
+from tests.contract.durable_scripts import DURABLE_FORMS, DURABLE_TOPIC_FORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.contract.durable_scripts import Form
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
@@ -17,17 +23,46 @@ class ProtocolUnderTest:
     Attributes:
         name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
         client: sends a message to a queue, and receives it from there.
+        durable_forms: sends a durable message in each form that the protocol has, by the name of the form.
+        durable_topic_forms: the same for a topic.
     """
 
     name: str
     client: Client
+    durable_forms: Mapping[str, Form]
+    durable_topic_forms: Mapping[str, Form]
 
 
 PROTOCOLS: Final = {
-    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"]),
-    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"]),
-    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"]),
-    "amqp-fast": ProtocolUnderTest(name="amqp-fast", client=CLIENTS["amqp-fast"]),
-    "1.0-draft-2010": ProtocolUnderTest(name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"]),
+    "1.0": ProtocolUnderTest(
+        name="1.0",
+        client=CLIENTS["1.0"],
+        durable_forms=DURABLE_FORMS["1.0"],
+        durable_topic_forms=DURABLE_TOPIC_FORMS["1.0"],
+    ),
+    "0-9-1": ProtocolUnderTest(
+        name="0-9-1",
+        client=CLIENTS["0-9-1"],
+        durable_forms=DURABLE_FORMS["0-9-1"],
+        durable_topic_forms=DURABLE_TOPIC_FORMS["0-9-1"],
+    ),
+    "10.3": ProtocolUnderTest(
+        name="10.3",
+        client=CLIENTS["10.3"],
+        durable_forms=DURABLE_FORMS["10.3"],
+        durable_topic_forms=DURABLE_TOPIC_FORMS["10.3"],
+    ),
+    "amqp-fast": ProtocolUnderTest(
+        name="amqp-fast",
+        client=CLIENTS["amqp-fast"],
+        durable_forms=DURABLE_FORMS["amqp-fast"],
+        durable_topic_forms=DURABLE_TOPIC_FORMS["amqp-fast"],
+    ),
+    "1.0-draft-2010": ProtocolUnderTest(
+        name="1.0-draft-2010",
+        client=CLIENTS["1.0-draft-2010"],
+        durable_forms=DURABLE_FORMS["1.0-draft-2010"],
+        durable_topic_forms=DURABLE_TOPIC_FORMS["1.0-draft-2010"],
+    ),
 }
 """By name."""
