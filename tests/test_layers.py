@@ -16,7 +16,7 @@ from tests.structure import tree_of
 
 PACKAGE = Path(trio_amqp10.__file__).parent
 
-# errors, interrupted_transfers, protocol_rules, reply_codes, channel_binding, state_machine, timer_heap, wire <- spec <- frames, protocol_headers, message <- sasl, typed, filters, trace
+# errors, interrupted_transfers, paths, protocol_rules, reply_codes, channel_binding, state_machine, timer_heap, wire <- spec <- frames, protocol_headers, message <- sasl, typed, filters, trace
 #     <- engine, amqp091, amqp_fast, amqp_10_3 <- net <- peer <- container, patterns <- testing, cli, spark
 LEVELS = {
     "errors": 0,
@@ -30,6 +30,7 @@ LEVELS = {
     "state_machine": 0,
     "timer_heap": 0,
     "version": 0,
+    "paths": 1,
     "wire": 1,
     "spec": 2,
     "frames": 3,
@@ -110,7 +111,7 @@ class Room(NamedTuple):
 
 ROOMS = {
     "nodes": Room({"errors", "timer_heap"}, {"nodes", "stores"}),
-    "stores": Room({"errors", "lazy_names"}, {"stores"}),
+    "stores": Room({"errors", "lazy_names", "paths"}, {"stores"}),
     "transactions.py": Room({"errors"}, {"nodes", "stores", "transaction_inlets"}),
     "transaction_inlets.py": Room({"errors"}, {"nodes"}),
     "broker": Room({"errors"}, {"broker", "nodes", "stores"}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.cli.command_runner import CommandError, Interrupts, explain, harmless
-from trio_amqp10.cli.receive import ReceiveOptions, receive
+from trio_amqp10.cli.receive import ReceiveOptions, browse, receive
 from trio_amqp10.peer.errors import ConnectionClosedError, LinkRefusedError
 from trio_amqp10.spec.transport import Error
 
@@ -202,3 +203,85 @@ def test_control_characters_are_shown_and_not_obeyed() -> None:
 
 def test_credentials_are_not_blamed_for_a_peer_without_tls() -> None:
     assert explain(amqp.SecurityError("what the peer sent is not TLS")) == "what the peer sent is not TLS"
+
+
+def undecodable(number: int) -> amqp.Message:
+    return amqp.Message.from_payload(b"\x00\x53\x77\xc1\xff%d" % number, 0x80013700)
+
+
+@pytest.mark.parametrize(
+    ("choice", "outcomes", "out", "fate"),
+    [
+        ("release", ["Released", "Accepted", "Released", "Accepted"], b"one\ntwo\n", "stays at the peer"),
+        ("reject", ["Rejected", "Accepted", "Rejected", "Accepted"], b"one\ntwo\n", "is rejected"),
+        (
+            "raw",
+            ["Accepted"] * 4,
+            b"\x00\x53\x77\xc1\xff1\none\n\x00\x53\x77\xc1\xff2\ntwo\n",
+            "could not be decoded: ",
+        ),
+    ],
+)
+@pytest.mark.parametrize("counted", [False, True])
+async def test_receive_does_with_what_it_cannot_decode_what_it_is_told(
+    choice: Any,
+    outcomes: list[str],
+    out: bytes,
+    fate: str,
+    counted: bool,
+    capfdbinary: pytest.CaptureFixture[bytes],
+) -> None:
+    found: list[Any] = []
+
+    async def handle(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            async with link.accept() as sender:
+                messages = [undecodable(1), "one", undecodable(2), "two"]
+                deliveries = [await sender.transmit(message) for message in messages]
+                found.extend([await delivery.outcome() for delivery in deliveries])
+                await trio.sleep_forever()
+
+    # What is rejected does not count, and what is kept back does.
+    count = {"release": 4, "reject": 2, "raw": 4}[choice] if counted else None
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(amqp.serve, handle, "amqp://127.0.0.1:0")
+        options = ReceiveOptions(
+            url=listeners[0].url, address="q", count=count, timeout=1, json=False, undecodable=choice
+        )
+        if choice == "release":
+            with pytest.raises(CommandError, match=r"2 of 4|2 of the messages could not be decoded"):
+                await receive(options, Interrupts(trio.CancelScope()))
+        else:
+            await receive(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert [type(outcome).__name__ for outcome in found] == outcomes
+    if choice == "reject":
+        assert found[0].error.condition == "amqp:decode-error"
+    captured = capfdbinary.readouterr()
+    assert captured.out == out
+    said = captured.err.decode()
+    assert said.count("amqp10: the message of delivery-tag ") == 2
+    assert said.count("message-format 0x80013700") == 2
+    assert said.count(fate) == 2
+
+
+async def test_receive_and_browse_print_octets_that_cannot_be_decoded_as_json(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    container = amqp.Container("shop")
+    container.add_queue("q")
+    await container.send("q", undecodable(1))
+    async with trio.open_nursery() as nursery:
+        listeners: Any = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        for run in (browse, receive):
+            options = ReceiveOptions(
+                url=listeners[0].url, address="q", count=1, timeout=5, json=True, undecodable="raw"
+            )
+            await run(options, Interrupts(trio.CancelScope()))
+            assert json.loads(capfd.readouterr().out) == {
+                "undecodable": {"base64": "AFN3wf8x"},
+                "message_format": 0x80013700,
+            }
+        nursery.cancel_scope.cancel()
+    assert len(container.nodes["q"]) == 0  # type: ignore[arg-type]

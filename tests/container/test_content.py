@@ -297,13 +297,13 @@ def test_filters_that_cannot_be_read_are_a_value_error() -> None:
 
 
 def test_opaque_content_says_nothing_and_never_changes() -> None:
-    content = received(77, b"octets")
+    content = received(777, b"octets")
     assert isinstance(content, Opaque)
-    assert (content.terms, content.durable, content.number) == (USUAL, False, 77)
+    assert (content.terms, content.durable, content.number) == (USUAL, True, 777)
     for same in (content.aged(5), content.acquired(failed=True), content.dead("q", "expired", 5.0)):
         assert same is content
-    assert to_transfer(content) == (b"octets", 77)
-    assert (content.as_message().message_format, content.as_message()) == (77, content.as_message())
+    assert to_transfer(content) == (b"octets", 777)
+    assert (content.as_message().message_format, content.as_message()) == (777, content.as_message())
 
 
 @given(

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError, StoreFullError, StoreTable
+from trio_amqp10.container.nodes.content import Terms
 from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.message_terms import is_durable
 from trio_amqp10.container.protocols.amqp10.native_message import received
@@ -86,8 +87,10 @@ async def contents(container: Container, address: str = "q") -> list[Any]:
         (b"\x00\x53\x70\xd0\x00\x00\x00\x05\x00\x00\x00\x01\x41\x00\x53\x77\x40", True),
         (b"\x00\x80\x00\x00\x00\x00\x00\x00\x00\x70\xc0\x02\x01\x41\x00\x53\x77\x40", True),
         (b"\x00\xa3\x10amqp:header:list\xc0\x02\x01\x41\x00\x53\x77\x40", True),
-        (b"\x00\x53\x70\xc0\x02\x01\x99", False),
-        (b"\x00\x53\x70", False),
+        (b"\x00\x53\x73\xc1", False),
+        (b"\x00\x53\x70\xc0\x02\x01\x99", True),
+        (b"\x00\x53\x70", True),
+        (b"no sections", True),
         (b"", False),
     ],
 )
@@ -95,8 +98,24 @@ def test_durability_is_read_from_the_header_however_it_is_encoded(payload: bytes
     assert is_durable(payload) is expected
 
 
-def test_durability_is_not_asked_of_a_message_of_another_format() -> None:
-    assert not received(7, durable("x").to_payload()).durable
+@pytest.mark.parametrize("version", [1, 255])
+def test_durability_and_terms_of_a_later_version_of_the_format_are_in_its_header(version: int) -> None:
+    message = Message("x", durable=True, priority=7, ttl=5000)
+    content = received(version, message.to_payload())
+    assert (content.number, content.durable, content.terms) == (version, True, Terms(7, 5000))
+    assert not received(version, Message("x", priority=7).to_payload()).durable
+    for changed in (
+        content.aged(5),
+        received(version, Message("x", first_acquirer=True).to_payload()).acquired(failed=True),
+        content.dead("q", "expired", 5.0),
+        content.published_to("", "q"),
+    ):
+        assert changed is not content
+        assert changed.number == version
+
+
+def test_message_of_another_format_counts_as_durable_because_it_cannot_be_read() -> None:
+    assert received(0x100, Message("x").to_payload()).durable
 
 
 async def test_queue_has_durable_messages_again_when_the_container_starts_again() -> None:

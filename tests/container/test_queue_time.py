@@ -209,3 +209,24 @@ async def test_message_that_went_straight_to_a_consumer_expires_when_it_came_bac
         assert queue_of(container).available == 1
         await trio.sleep(10)  # nobody uses the queue, and its timer finds the message
         assert (len(queue_of(container)), queue_of(container).figures["expired"]) == (0, 1)
+
+
+async def test_figures_without_a_connection_do_not_count_what_has_expired(
+    autojump_clock: MockClock,
+) -> None:
+    container = Container()
+    queue = container.add_queue("q", dead_letter="dead")
+    dead = container.add_queue("dead")
+    topic = container.add_topic("news")
+    async with container.connect() as connection, connection.open_receiver("news", credit=0):
+        async with connection.open_sender("news") as sender:
+            await sender.send(amqp.Message("brief", ttl=1000))
+        for message in (amqp.Message("brief", ttl=1000), amqp.Message("lasting")):
+            await container.send("q", message)
+    # Now no connection is open, whose tasks would run timers.
+    assert queue.statistics()["available"] == 2
+    await trio.sleep(2)
+    figures = queue.statistics()
+    assert (figures["messages"], figures["available"], figures["expired"]) == (1, 1, 1)
+    assert dead.statistics()["available"] == 1
+    assert topic.statistics()["messages"] == 0

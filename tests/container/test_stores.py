@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -15,7 +16,7 @@ import trio_amqp10 as amqp
 from trio_amqp10 import MemoryStore, SqliteStore, StoreError, StoreFullError, StoreTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 THINGS = StoreTable("things", ("id", "name", "octets"))
@@ -152,8 +153,89 @@ def test_sqlite_store_is_refused_when_another_process_has_it(tmp_path: Path) -> 
 
 def test_sqlite_store_is_refused_when_the_file_is_no_database(tmp_path: Path) -> None:
     (tmp_path / "store").write_bytes(b"no database at all" * 100)
-    with pytest.raises(StoreError, match="damaged"):
+    with pytest.raises(StoreError, match=r"store' is not a store of this library \(file is not a database\)"):
         SqliteStore(tmp_path / "store")
+
+
+@pytest.mark.parametrize("size", [1, 2, 15, 16, 18, 100, 511, 512, 1000, 4095, 4096, 5000, 8192])
+async def test_sqlite_store_that_was_cut_is_not_opened_as_a_new_one(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with SqliteStore(path) as store:
+        list(store.rows(THINGS))
+        assert await write(store, {THINGS: {key: row(key, bytes(500)) for key in range(1000)}}) is None
+    os.truncate(path, size)
+    with pytest.raises(StoreError, match=r"is not a store|is damaged"), SqliteStore(path) as store:
+        list(store.rows(THINGS))
+    assert path.stat().st_size == size
+
+
+def test_sqlite_store_takes_an_empty_file_for_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "store").touch()
+    with SqliteStore(tmp_path / "store") as store:
+        assert list(store.rows(THINGS)) == []
+
+
+def _unlink(path: Path) -> None:
+    path.unlink()
+
+
+def _move(path: Path) -> None:
+    path.rename(path.with_name("moved"))
+
+
+def _replace(path: Path) -> None:
+    copy = path.with_name("copy")
+    copy.write_bytes(path.read_bytes())
+    copy.replace(path)
+
+
+@pytest.mark.parametrize("name", ["store", "store-wal"])
+@pytest.mark.parametrize("lose", [_unlink, _move, _replace])
+async def test_sqlite_store_writes_nothing_more_when_its_file_is_not_there(
+    lose: Callable[[Path], None], name: str, tmp_path: Path
+) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        assert await write(store, {THINGS: {1: row(1)}}) is None
+        lose(tmp_path / name)
+        for _ in range(2):
+            failure = await write(store, {THINGS: {2: row(2)}})
+            assert f"has lost its file {str(tmp_path / name)!r}" in str(failure)
+            assert not isinstance(failure, StoreFullError)
+
+
+async def test_sqlite_store_goes_on_when_its_file_is_back(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        (tmp_path / "store").rename(tmp_path / "elsewhere")
+        assert await write(store, {THINGS: {1: row(1)}}) is not None
+        (tmp_path / "elsewhere").rename(tmp_path / "store")
+        assert await write(store, {THINGS: {2: row(2)}}) is None
+    with SqliteStore(tmp_path / "store") as store:
+        assert list(store.rows(THINGS)) == [row(2)]
+
+
+async def test_sqlite_store_stays_the_same_file_when_the_working_directory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore("store") as store:
+        list(store.rows(THINGS))
+        monkeypatch.chdir(tmp_path / "other")
+        assert await write(store, {THINGS: {1: row(1)}}) is None
+    assert store.path == str(tmp_path / "store")
+
+
+@pytest.mark.parametrize("path", ["s3://bucket/x", "dbfs:/mnt/x", "", ":memory:"])
+@pytest.mark.parametrize("kind", [SqliteStore, amqp.SqliteTerminusStore])
+def test_store_at_what_is_no_path_is_refused(
+    kind: Any, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(amqp.LocalProtocolError, match=re.escape(repr(path))):
+        kind(path)
+    assert os.listdir(tmp_path) == []
 
 
 async def test_sqlite_store_is_refused_when_its_pages_are_damaged(tmp_path: Path) -> None:

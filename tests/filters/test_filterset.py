@@ -168,7 +168,7 @@ def test_expressions_are_dropped_when_the_parser_is_not_installed(monkeypatch: p
 
 
 def test_message_of_another_format_passes_no_filter_that_reads_it() -> None:
-    other = Message.from_payload(RED.to_payload(), message_format=1)
+    other = Message.from_payload(RED.to_payload(), message_format=0x100)
     assert parse_filters({}).matches(other)
     assert parse_filters({Symbol("x"): Described(Symbol("apache.org:no-local-filter:list"), [])}).matches(
         other

@@ -542,3 +542,21 @@ def test_uri_that_no_store_has_is_refused_and_credentials_are_not_shown() -> Non
     assert not is_remote("file:///x")
     assert not is_remote("/x")
     assert open_store("file:///tmp/a%20b").where == "/tmp/a b"
+    assert open_store("file:/tmp/x").where == "/tmp/x"
+    for where in ("nope:/there/x", "dbfs:/mnt/x"):
+        assert is_remote(where)
+        with pytest.raises(SpoolError, match="cannot be used as a store"):
+            open_store(where)
+    with pytest.raises(SpoolError, match="no absolute path"):
+        open_store("file:x")
+
+
+def test_relative_spool_is_shown_with_its_absolute_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert open_store("orders").where == str(tmp_path / "orders")
+    assert f"'orders' is relative to the working directory: it is {tmp_path / 'orders'}" in caplog.text
+    caplog.clear()
+    open_store(str(tmp_path / "orders"))
+    assert not caplog.records

@@ -140,3 +140,49 @@ def test_name_of_a_write_is_for_batches_only() -> None:
     with pytest.raises(OptionError, match="within foreachBatch"):
         StreamWriter(named)
     assert (named.txn_app, named.txn_version) == ("a", 3)
+
+
+def test_spool_is_a_folder_or_a_store_that_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    for given, spool, lanes in (
+        ("/s", "/s", False),
+        ("s", "s", False),
+        ("~/s", "/home/ada/s", False),
+        ("file:/s", "/s", False),
+        ("file:///a%20b", "/a b", False),
+        ("s3://bucket/s?region=r", "s3://bucket/s?region=r", True),
+        ("hdfs:///s", "hdfs:///s", True),
+    ):
+        options = QueueOptions.parse(PEER | {"spool": given})
+        assert (options.spool, options.has_lanes) == (spool, lanes)
+
+
+@pytest.mark.parametrize(
+    ("spool", "why"),
+    [
+        ("dbfs:/mnt/x", "scheme 'dbfs' is known here: .*file, s3, gs, .*/dbfs"),
+        ("dbfs:mnt/x", "scheme 'dbfs'"),
+        ("s3a://ada:enigma@bucket/x", "scheme 's3a' .*write s3://"),
+        ("nonsense:/x", "scheme 'nonsense'"),
+        ("nonsense:///x", "scheme 'nonsense'"),
+        ("s3:/bucket/x", "names a bucket"),
+        ("s3:///x", "names a bucket"),
+        ("file:x", "no absolute path"),
+        ("~nobody-of-that-name/x", "no home directory"),
+    ],
+)
+def test_spool_that_is_none_is_refused_by_name(spool: str, why: str) -> None:
+    with pytest.raises(OptionError, match=why) as refused:
+        QueueOptions.parse(PEER | {"spool": spool})
+    assert "enigma" not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["secretFile", "tls.ca", "tls.cert", "tls.key"])
+def test_file_is_a_path_on_this_machine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    field = {"secretFile": "secret_file"}.get(name, name.replace(".", "_"))
+    user = {"username": "ada"} if name == "secretFile" else {}
+    for given, path in (("~/x", "/home/ada/x"), ("file:/x", "/x")):
+        assert getattr(BrowseOptions.parse(PEER | user | {name: given}), field) == path
+    with pytest.raises(OptionError, match=f"option '{name}' is 'dbfs:/x': .*scheme 'dbfs'"):
+        BrowseOptions.parse(PEER | user | {name: "dbfs:/x"})

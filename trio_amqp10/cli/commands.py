@@ -19,7 +19,8 @@ from trio_amqp10.version import __version__
 
 from .amqp091_target import amqp091_options, is_091
 from .dial_options import DialOptions, dialling, tls_dialling
-from .lazy_commands import LazyGroup, parsed_by, run
+from .lazy_commands import LazyGroup, RulesCommand, parsed_by, run
+from .option_types import COUNT, FILE, FOLDER, PRIORITY, SECONDS, LocalPath, Whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.link_options import Guarantee
 
     from .amqp091_target import Route
+    from .receive import Undecodable
 
 __all__ = ["amqp10", "as_pair", "as_target"]
 
@@ -106,10 +108,6 @@ def _pair(value: str, separator: str, form: str) -> tuple[str, str]:
     return name, rest
 
 
-_COUNT: Final = click.IntRange(min=1)
-_FILE: Final = click.Path(exists=True, dir_okay=False, readable=True)
-_SECONDS: Final = click.FloatRange(min=0, min_open=True)
-
 _target = click.argument("target", metavar="URL/ADDRESS", type=as_target)
 _guarantee = click.option(
     "--guarantee", type=click.Choice(_GUARANTEES), default="at-least-once", show_default=True
@@ -159,7 +157,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     run(partial(demo_round if dialect == "all" else demo, frames))
 
 
-@amqp10.command("serve")
+@amqp10.command("serve", cls=RulesCommand)
 @click.option(
     "--listen",
     "urls",
@@ -180,14 +178,14 @@ def demo_command(frames: bool, dialect: str) -> None:
     metavar="NAME[,RULE=VALUE...]",
     type=parsed_by("parse_queue"),
     multiple=True,
-    help="A queue and its rules, as in orders,max-length=1000,dead-letter=dead. May be repeated.",
+    help="A queue and its rules, as in orders,max-length=1000,dead-letter=dead; the rules are below. May be repeated.",
 )
 @click.option("--topic", "topics", metavar="NAME", multiple=True, help="A topic. May be repeated.")
 @click.option(
     "--store",
     metavar="FILE",
-    type=click.Path(dir_okay=False),
-    help="Keep durable messages in this file, which is created if necessary.",
+    type=LocalPath(dir_okay=False),
+    help="Keep all messages in this file, which is created if necessary; of a queue with durable=false only those that are durable.",
 )
 @click.option(
     "--user",
@@ -201,22 +199,22 @@ def demo_command(frames: bool, dialect: str) -> None:
     "--users",
     "users_file",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help='Those who may connect, with their keys, as "amqp10 passwd" makes it; read again on SIGHUP.',
 )
 @click.option(
     "--tls-cert",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="The server certificate, for amqps:// and other URLs with TLS; read again on SIGHUP.",
 )
 @click.option(
-    "--tls-key", metavar="FILE", type=_FILE, help="The key of the certificate, if it is not in the same file."
+    "--tls-key", metavar="FILE", type=FILE, help="The key of the certificate, if it is not in the same file."
 )
 @click.option(
     "--tls-client-ca",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="Require client certificates from these authorities; EXTERNAL uses the name in the certificate.",
 )
 @click.option(
@@ -290,7 +288,7 @@ def serve_command(
     dialects: tuple[dict[str, dict[str, Any]], ...],
     store: str | None,
 ) -> None:
-    """A container of queues and topics, in memory; with --store, durable messages outlive it.
+    """A container of queues and topics, in memory; with --store, all messages in queues outlive it.
 
     Prints "listening URL" for each listener once it is ready. SIGTERM and SIGINT finish the
     deliveries in flight, for at most 5 seconds.
@@ -300,6 +298,9 @@ def serve_command(
 
     if users and users_file is not None:
         raise click.UsageError("--user and --users exclude each other.")
+    for queue, rules in queues:
+        if rules.get("durable") and store is None:
+            raise click.UsageError(f"--queue {queue},durable=true needs --store.")
     if tls_cert is None and (tls_key is not None or tls_client_ca is not None):
         raise click.UsageError("--tls-key and --tls-client-ca need --tls-cert.")
     options = ServeOptions(
@@ -330,10 +331,10 @@ def serve_command(
 @click.option("--body", metavar="TEXT", help="Send one message with this body.")
 @click.option(
     "--file",
-    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+    type=LocalPath(exists=True, dir_okay=False, readable=True, allow_dash=True),
     help="One message for each line of this file; without it and --body, of stdin.",
 )
-@click.option("--count", type=_COUNT, help="Send the body this many times, or this many lines.")
+@click.option("--count", type=COUNT, help="Send the body this many times, or this many lines.")
 @click.option("--binary", is_flag=True, help="Bodies are data sections, not strings.")
 @click.option("--durable", is_flag=True, help="The messages must survive the loss of a broker.")
 @click.option(
@@ -345,10 +346,10 @@ def serve_command(
     help="An application property, as a string. May be repeated.",
 )
 @click.option("--subject", metavar="TEXT", help="The subject of the messages.")
-@click.option("--ttl", metavar="SECONDS", type=_SECONDS, help="Time to live of the messages.")
+@click.option("--ttl", metavar="SECONDS", type=SECONDS, help="Time to live of the messages.")
 @click.option(
     "--priority",
-    type=click.IntRange(0, 255),
+    type=PRIORITY,
     help="The priority; higher is delivered first, the default is 4.",
 )
 @click.option("--message-id", metavar="TEXT", help="The id of the message; for one message only.")
@@ -418,18 +419,26 @@ def send_command(
 
 @amqp10.command("receive")
 @amqp091_options(as_target)
-@click.option("--count", type=_COUNT, help="Receive this many messages; without it, until interrupted.")
+@click.option("--count", type=COUNT, help="Receive this many messages; without it, until interrupted.")
 @click.option(
-    "--timeout", metavar="SECONDS", type=_SECONDS, help="Stop when no message has come for this time."
+    "--timeout", metavar="SECONDS", type=SECONDS, help="Stop when no message has come for this time."
 )
 @_json
 @_filter
 @click.option(
     "--credit",
-    type=_COUNT,
+    type=COUNT,
     help="How many messages may wait to be printed, at most; in AMQP 0-9-1 the prefetch.  [default: 1000]",
 )
 @_guarantee
+@click.option(
+    "--undecodable",
+    type=click.Choice(["release", "reject", "raw"]),
+    default="release",
+    show_default=True,
+    help="What happens to a message that cannot be decoded. release: at the end it goes back to its queue; reject: it is "
+    "rejected, so that a queue with a dead-letter address moves it there; raw: its octets are printed as they are, and it is accepted.",
+)
 @dialling
 def receive_command(
     target: tuple[str, str],
@@ -440,11 +449,13 @@ def receive_command(
     selector: str | None,
     credit: int | None,
     guarantee: Guarantee,
+    undecodable: Undecodable,
     dial: DialOptions,
 ) -> None:
     """Print the bodies of messages, one a line, and accept them.
 
-    Data is printed as its octets, strings as UTF-8, anything else as JSON.
+    Data is printed as its octets, strings as UTF-8, anything else as JSON. A message that cannot be decoded is reported on
+    stderr with its delivery-tag and message-format.
     """
     from .receive import ReceiveOptions, receive
 
@@ -457,8 +468,13 @@ def receive_command(
         selector=selector,
         credit=credit,
         guarantee=guarantee,
+        undecodable=undecodable,
         dial=dial,
     )
+    if route is not None and undecodable != "release":
+        raise click.UsageError(
+            "--undecodable is of AMQP 1.0: in AMQP 0-9-1 bodies are octets, and need no decoding."
+        )
     if route is not None and selector is not None:
         raise click.UsageError("--filter is of AMQP 1.0: in AMQP 0-9-1 a queue gives what is bound to it.")
     if route is None:
@@ -470,17 +486,24 @@ def receive_command(
 
 @amqp10.command("browse")
 @_target
-@click.option("--count", type=_COUNT, help="Print this many messages; without it, all of them.")
+@click.option("--count", type=COUNT, help="Print this many messages; without it, all of them.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=_SECONDS,
+    type=SECONDS,
     default=10.0,
     show_default=True,
     help="How long to wait for the peer's answer that there are no more messages.",
 )
 @_json
 @_filter
+@click.option(
+    "--undecodable",
+    type=click.Choice(["release", "raw"]),
+    default="release",
+    show_default=True,
+    help="Whether a message that cannot be decoded is only reported, or its octets are printed as they are.",
+)
 @dialling
 def browse_command(
     target: tuple[str, str],
@@ -488,6 +511,7 @@ def browse_command(
     timeout: float,
     as_json: bool,
     selector: str | None,
+    undecodable: Undecodable,
     dial: DialOptions,
 ) -> None:
     """Print the messages that are at a node now, and leave them there."""
@@ -500,6 +524,7 @@ def browse_command(
         timeout=timeout,
         json=as_json,
         selector=selector,
+        undecodable=undecodable,
         dial=dial,
     )
     run(partial(browse, options))
@@ -508,7 +533,7 @@ def browse_command(
 @amqp10.command("request")
 @amqp091_options(as_target, publishes=True)
 @click.option("--body", metavar="TEXT", required=True, help="The body of the request.")
-@click.option("--timeout", metavar="SECONDS", type=_SECONDS, default=30.0, show_default=True)
+@click.option("--timeout", metavar="SECONDS", type=SECONDS, default=30.0, show_default=True)
 @_json
 @dialling
 def request_command(
@@ -537,14 +562,14 @@ def request_command(
 @click.option(
     "--spool",
     metavar="FOLDER",
-    type=click.Path(exists=True, file_okay=False),
+    type=FOLDER,
     help="Watch the spool of a Spark query instead of a container.",
 )
-@click.option("--interval", metavar="SECONDS", type=_SECONDS, default=1.0, show_default=True)
+@click.option("--interval", metavar="SECONDS", type=SECONDS, default=1.0, show_default=True)
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=_SECONDS,
+    type=SECONDS,
     help="With --spool: stop when its receivers have been silent for this time.",
 )
 @click.option("--once", is_flag=True, help="Print once, and end.")
@@ -597,10 +622,8 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
 
 @amqp10.command("bench")
 @amqp091_options(as_target, required=False)
-@click.option("--count", type=_COUNT, default=100_000, show_default=True, help="Messages.")
-@click.option(
-    "--size", type=click.IntRange(min=8), default=100, show_default=True, help="Octets in each body."
-)
+@click.option("--count", type=COUNT, default=100_000, show_default=True, help="Messages.")
+@click.option("--size", type=Whole(min=8), default=100, show_default=True, help="Octets in each body.")
 @click.option(
     "--presettled",
     is_flag=True,
@@ -608,7 +631,7 @@ def disconnect_command(url: str, identities: tuple[str, ...], dial: DialOptions)
 )
 @click.option(
     "--credit",
-    type=_COUNT,
+    type=COUNT,
     default=1000,
     show_default=True,
     help="The credit of the receiver; in AMQP 0-9-1 its prefetch, and the number of unconfirmed publishes.",
@@ -647,12 +670,12 @@ def bench_command(
     "files",
     metavar="FILE...",
     nargs=-1,
-    type=click.Path(exists=True, dir_okay=False, readable=True, allow_dash=True),
+    type=LocalPath(exists=True, dir_okay=False, readable=True, allow_dash=True),
 )
 @click.option(
     "--html",
     metavar="OUT",
-    type=click.Path(dir_okay=False, allow_dash=True),
+    type=LocalPath(dir_okay=False, allow_dash=True),
     help="Write a self-contained HTML page to this file, with a sequence diagram of frames, deliveries, credit and errors; - is stdout.",
 )
 @click.option("--octets", is_flag=True, help="Show the octets too.")
@@ -666,12 +689,12 @@ def bench_command(
     "--to", metavar="URL", type=_as_proxy_url, help="The URL that --listen passes everything on to."
 )
 @click.option(
-    "--listen-cert", metavar="FILE", type=_FILE, help="The server certificate, for amqps:// at --listen."
+    "--listen-cert", metavar="FILE", type=FILE, help="The server certificate, for amqps:// at --listen."
 )
 @click.option(
     "--listen-key",
     metavar="FILE",
-    type=_FILE,
+    type=FILE,
     help="The key of the certificate, if it is not in the same file.",
 )
 @tls_dialling

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .option_types import FILE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -15,8 +17,6 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.dialling import Dialling
 
 __all__ = ["DialOptions", "dialling", "tls_dialling"]
-
-_FILE = click.Path(exists=True, dir_okay=False, readable=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,16 +84,16 @@ def tls_dialling(command: Callable[..., None]) -> Callable[..., None]:
     @click.option(
         "--tls-ca",
         metavar="FILE",
-        type=_FILE,
+        type=FILE,
         help="Certificate authorities to trust, instead of the system's.",
     )
     @click.option(
         "--tls-cert",
         metavar="FILE",
-        type=_FILE,
+        type=FILE,
         help="The client certificate; the file may also have its key.",
     )
-    @click.option("--tls-key", metavar="FILE", type=_FILE, help="The key of --tls-cert.")
+    @click.option("--tls-key", metavar="FILE", type=FILE, help="The key of --tls-cert.")
     @click.option(
         "--insecure",
         is_flag=True,

@@ -15,7 +15,17 @@ if TYPE_CHECKING:
 
     from .command_runner import Interrupts
 
-__all__ = ["LazyGroup", "parsed_by", "run"]
+__all__ = ["LazyGroup", "RulesCommand", "parsed_by", "run"]
+
+
+class RulesCommand(click.Command):
+    """A command whose help ends with the rules of a queue."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the rules, which only the container knows."""
+        super().format_epilog(ctx, formatter)
+        with formatter.section("Rules of a queue"):
+            formatter.write_dl(import_module(".node_rules", __package__).describe_rules())
 
 
 class LazyGroup(click.Group):

@@ -14,7 +14,7 @@ from trio_amqp10.json_values import to_json
 from trio_amqp10.message import Data, Message, Sequence
 from trio_amqp10.message.fields import PROPERTY_FIELDS
 
-__all__ = ["body_octets", "message_json"]
+__all__ = ["body_octets", "message_json", "raw_json"]
 
 _PROPERTIES = (*PROPERTY_FIELDS, "ttl")
 _CONTROLS = re.compile("[\x7f-\x9f]")
@@ -66,6 +66,11 @@ def message_json(message: Message) -> bytes:
         if value:
             shown[name] = to_json(value)
     return _dump(shown)
+
+
+def raw_json(payload: bytes, message_format: int) -> bytes:
+    """The octets of a message that cannot be decoded as one JSON object, with its message-format (2.8.11)."""
+    return _dump({"undecodable": to_json(payload), "message_format": message_format})
 
 
 def _text_or_base64(octets: bytes) -> Any:

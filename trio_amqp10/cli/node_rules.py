@@ -12,13 +12,17 @@ import click
 
 from trio_amqp10 import QueuePolicy, Quotas
 from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.container.nodes.policy import QUEUE_RULES, Rule
 from trio_amqp10.container.protocols.table import DIALECTS
 from trio_amqp10.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trio_amqp10.container.nodes.policy import RuleKind
+
 __all__ = [
+    "describe_rules",
     "parse_dialect",
     "parse_limit",
     "parse_memory_limit",
@@ -35,20 +39,26 @@ def _flag(value: str) -> bool:
     return value != "false"
 
 
-_TEXTS: Final = ("overflow", "dead_letter", "bound")
-_FRACTIONS: Final = ("redelivery_delay", "redelivery_delay_multiplier", "max_redelivery_delay")
-_RULES: Final[dict[str, Callable[[str], Any]]] = {
-    field.name.replace("_", "-"): (
-        str
-        if field.name in _TEXTS
-        else float
-        if field.name in _FRACTIONS
-        else _flag
-        if field.default is False
-        else int
-    )
-    for field in fields(QueuePolicy)
+def _octets(value: str) -> int:
+    number = parse_size(value)
+    if number is None:
+        raise ValueError(value)
+    return number
+
+
+_KINDS: Final[dict[RuleKind, tuple[Callable[[str], Any], str]]] = {
+    "count": (int, "a whole number"),
+    "octets": (_octets, "octets, as in 1000000 or 512MiB"),
+    "milliseconds": (int, "a whole number of milliseconds, as in 60000"),
+    "seconds": (float, "a number of seconds, as in 0.5 or 30"),
+    "factor": (float, "a number, as in 2 or 1.5"),
+    "address": (str, "an address"),
+    "choice": (str, "one of"),
+    "flag": (_flag, "true or false"),
 }
+"""How the value of a rule is read, and what is expected if that fails."""
+
+_RULES: Final = {rule.option: rule for rule in QUEUE_RULES}
 
 
 def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
@@ -62,26 +72,66 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
         raise click.BadParameter(f"{value!r} names no queue; write NAME or NAME,RULE=VALUE,...")
     rules: dict[str, Any] = {}
     for part in parts:
-        rule, _, text = part.partition("=")
-        read = _RULES.get(rule)
-        if read is None:
+        option, _, text = part.partition("=")
+        rule = _RULES.get(option)
+        if rule is None:
             raise click.BadParameter(
                 f"{part!r} is no rule of a queue; the rules are {', '.join(sorted(_RULES))}"
             )
-        try:
-            rules[rule.replace("-", "_")] = read(text)
-        except ValueError:
-            raise click.BadParameter(f"{rule}={text!r}: that is not possible") from None
+        rules[rule.name] = _value_of(rule, text)
     try:
-        QueuePolicy(**rules)
+        QueuePolicy(**{name: value for name, value in rules.items() if name in _POLICY})
     except LocalProtocolError as wrong:
-        raise click.BadParameter(str(wrong)) from None
+        raise click.BadParameter(_in_options(str(wrong))) from None
     return name, rules
 
 
-_SIZES: Final = ("frame-max", "max-message-size")
-_NUMBERS: Final = ("channel-max", "heartbeat")
-_NO_LOCAL: Final = "no-local"
+_POLICY: Final = {each.name for each in fields(QueuePolicy)}
+
+
+def _value_of(rule: Rule, text: str) -> Any:
+    read, expected = _KINDS[rule.kind]
+    if rule.choices:
+        expected = f"one of {', '.join(rule.choices)}"
+    try:
+        value = read(text)
+    except (ValueError, click.BadParameter):
+        value = None
+    if value is None or (rule.choices and value not in rule.choices):
+        raise click.BadParameter(f"{rule.option}={text!r}: expected {expected}")
+    return value
+
+
+def _in_options(fault: str) -> str:
+    """What ``QueuePolicy`` says, with the names of the command line, where None is an option left out."""
+    name, separator, rest = fault.partition("=")
+    return f"{name.replace('_', '-')}{separator}{rest.partition(', or None')[0]}"
+
+
+def describe_rules() -> list[tuple[str, str]]:
+    """Each rule of a queue as it is written, and what it does."""
+    return [
+        (f"{rule.option}={_sample_of(rule)}", f"{rule.help[0].upper()}{rule.help[1:]}.")
+        for rule in QUEUE_RULES
+    ]
+
+
+def _sample_of(rule: Rule) -> str:
+    if rule.choices:
+        return "|".join(rule.choices)
+    return {"flag": "true|false", "count": "N", "factor": "N"}.get(rule.kind, rule.kind.upper())
+
+
+_OPTIONS: Final = {
+    rule.option: rule
+    for rule in (
+        Rule("channel_max", "count", None, ""),
+        Rule("heartbeat", "count", None, ""),
+        Rule("frame_max", "octets", None, ""),
+        Rule("max_message_size", "octets", None, ""),
+        Rule("no_local", "flag", None, ""),
+    )
+}
 _WITH_OPTIONS: Final = "0-9-1"
 
 
@@ -100,21 +150,12 @@ def parse_dialect(value: str) -> dict[str, dict[str, Any]]:
     options: dict[str, Any] = {}
     for part in parts:
         option, _, text = part.partition("=")
-        try:
-            if option == _NO_LOCAL:
-                options["no_local"] = _flag(text)
-            elif option in _SIZES:
-                size = parse_size(text)
-                if size is None:
-                    raise ValueError(text)
-                limits[option.replace("-", "_")] = size
-            elif option in _NUMBERS:
-                limits[option.replace("-", "_")] = int(text)
-            else:
-                known = ", ".join((*_NUMBERS, *_SIZES, _NO_LOCAL))
-                raise click.BadParameter(f"{part!r} is no option of a dialect; the options are {known}")
-        except ValueError:
-            raise click.BadParameter(f"{option}={text!r}: that is not possible") from None
+        rule = _OPTIONS.get(option)
+        if rule is None:
+            raise click.BadParameter(
+                f"{part!r} is no option of a dialect; the options are {', '.join(_OPTIONS)}"
+            )
+        (options if rule.kind == "flag" else limits)[rule.name] = _value_of(rule, text)
     if limits:
         try:
             options["limits"] = Limits(**limits)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import trio
 
@@ -15,7 +15,7 @@ from trio_amqp10.wire.values import Described, Symbol
 
 from .command_runner import CommandError, Interrupts, say, unhurried, write_out
 from .dial_options import DialOptions
-from .message_text import body_octets, message_json
+from .message_text import body_octets, message_json, raw_json
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from trio_amqp10.message import Message
     from trio_amqp10.peer.link_options import Guarantee
 
-__all__ = ["ReceiveOptions", "browse", "receive"]
+__all__ = ["ReceiveOptions", "Undecodable", "browse", "receive"]
+
+Undecodable = Literal["release", "reject", "raw"]
+"""What happens to a message that cannot be decoded: it goes back, is rejected, or its octets are printed as they are."""
 
 _SELECTOR = Symbol("apache.org:selector-filter:string")
 """The filter of that name, as ActiveMQ, Qpid and RabbitMQ's streams register it."""
@@ -48,6 +51,7 @@ class ReceiveOptions:
     guarantee: Guarantee = "at-least-once"
     selector: str | None = None
     credit: int | None = None
+    undecodable: Undecodable = "release"
     dial: DialOptions = field(default_factory=DialOptions)
 
     @property
@@ -69,6 +73,9 @@ class _Printer:
 
     def __init__(self, options: ReceiveOptions, progress: Progress, *, keep: bool = False) -> None:
         self.undecodable = 0
+        self.rejected = 0
+        self._choice = options.undecodable
+        self._raw: Callable[[bytes, int], bytes] = raw_json if options.json else _octets
         self._withheld: list[amqp.Delivery] = []
         self._render: Callable[[Message], bytes] = message_json if options.json else body_octets
         self._progress = progress
@@ -85,14 +92,12 @@ class _Printer:
             try:
                 lines.append(self._render(delivery.message))
             except RemoteProtocolError as failure:
-                self.undecodable += 1
-                if delivery.settled:
-                    say(f"amqp10: a message could not be decoded, and is gone: {failure.description}")
+                if self._choice == "raw":
+                    say(f"amqp10: {_named(delivery)} could not be decoded: {failure.description}")
+                    lines.append(self._raw(delivery.payload, delivery.message_format))
+                    good.append(delivery)
                 else:
-                    say(
-                        f"amqp10: a message could not be decoded, and stays at the peer: {failure.description}"
-                    )
-                    self._withheld.append(delivery)
+                    self._turn_away(delivery, failure)
             else:
                 good.append(delivery)
         if lines:
@@ -108,11 +113,33 @@ class _Printer:
             self.give_back()
             raise CommandError(f"{self.undecodable} of the messages could not be decoded")
 
+    def _turn_away(self, delivery: amqp.Delivery, failure: RemoteProtocolError) -> None:
+        """Report a message that cannot be decoded, and reject it or keep it back."""
+        if self._choice == "reject" and not delivery.settled:
+            fate = "is rejected"
+            delivery.reject(failure.condition, failure.description)
+            self.rejected += 1
+        else:
+            self.undecodable += 1
+            fate = "is gone" if delivery.settled else "stays at the peer"
+            if not delivery.settled:
+                self._withheld.append(delivery)
+        say(f"amqp10: {_named(delivery)} could not be decoded, and {fate}: {failure.description}")
+
     def give_back(self) -> None:
         """Release what could not be printed: at the end, for it would come again at once."""
         for delivery in self._withheld:
             delivery.release()
         self._withheld.clear()
+
+
+def _octets(payload: bytes, message_format: int) -> bytes:  # noqa: ARG001 - as ``raw_json``
+    return payload
+
+
+def _named(delivery: amqp.Delivery) -> str:
+    """A message, by what is known of one that cannot be read."""
+    return f"the message of delivery-tag {delivery.tag.hex()} and message-format {delivery.message_format:#x}"
 
 
 async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
@@ -163,8 +190,13 @@ async def _receive_all(options: ReceiveOptions, receiver: amqp.Receiver, printer
             deliveries = await receiver.receive_many(_BATCH)
         if silence.cancelled_caught:
             return f"nothing came for {options.timeout:g} s"
-        taken += len(deliveries)
+        rejected = printer.rejected
         await printer.take(deliveries)
+        rejected = (
+            printer.rejected - rejected
+        )  # they are out of the way, and others are received in their place
+        taken += len(deliveries) - rejected
+        granted -= rejected
     return "the rest could not be decoded"
 
 

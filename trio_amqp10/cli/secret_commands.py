@@ -11,6 +11,7 @@ from trio_amqp10.sasl.credentials import DEFAULT_ITERATIONS, DEFAULT_MECHANISMS
 from trio_amqp10.sasl.scram_messages import HASHES, MAX_ITERATIONS, MIN_ITERATIONS
 
 from .command_runner import CommandError, run_plain
+from .option_types import LocalPath, Whole, file_of
 from .passwd import DEFAULT_FILE, PasswdOptions, list_users, passwd
 
 __all__ = ["certs_command", "passwd_command"]
@@ -25,7 +26,7 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 @click.option("--stdin", is_flag=True, help="Read the password from the first line of stdin.")
 @click.option(
     "--iterations",
-    type=click.IntRange(MIN_ITERATIONS, MAX_ITERATIONS),
+    type=Whole(MIN_ITERATIONS, MAX_ITERATIONS),
     default=DEFAULT_ITERATIONS,
     show_default=True,
     help="The cost of guessing a password, in iterations of the hash.",
@@ -53,14 +54,14 @@ def passwd_command(
     if as_list:
         if len(words) > 1 or delete or stdin:
             raise click.UsageError("--list takes a FILE, and nothing else.")
-        run_plain(lambda: list_users(words[0] if words else DEFAULT_FILE))
+        run_plain(lambda: list_users(file_of(words[0] if words else DEFAULT_FILE)))
     if not 1 <= len(words) <= 2:
         missing = "Missing argument 'USER'." if not words else "Only [FILE] USER may be given."
         raise click.UsageError(missing)
     if delete and stdin:
         raise click.UsageError("--delete needs no password.")
     options = PasswdOptions(
-        file=words[0] if len(words) == 2 else DEFAULT_FILE,
+        file=file_of(words[0] if len(words) == 2 else DEFAULT_FILE),
         user=words[-1],
         delete=delete,
         stdin=stdin,
@@ -71,7 +72,7 @@ def passwd_command(
 
 
 @click.command("certs")
-@click.argument("directory", metavar="DIR", type=click.Path(file_okay=False))
+@click.argument("directory", metavar="DIR", type=LocalPath(file_okay=False))
 @click.option(
     "--host",
     "hosts",
@@ -88,7 +89,7 @@ def passwd_command(
 )
 @click.option(
     "--days",
-    type=click.IntRange(1, 3650),
+    type=Whole(1, 3650),
     default=365,
     show_default=True,
     help="How long certificates are valid, and a new authority; none outlives its authority.",

@@ -80,6 +80,7 @@ async def _serve(options: ServeOptions, interrupts: Interrupts, store: amqp.Sqli
         quotas=options.quotas,
         memory_limit=options.memory_limit,
         refuse_durable=options.refuse_durable,
+        keeps_all=store is not None,
     )
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)

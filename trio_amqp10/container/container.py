@@ -108,6 +108,8 @@ class Container(HandlerDecorators):
         store: keeps durable messages (3.2.1) and subscriptions (3.5.5) so that they outlive the process: a
             ``SqliteStore``. A message is accepted once it is stored. The caller closes the store, after ``serve``
             has ended. None: messages are lost when the process ends.
+        keeps_all: with a store, whether queues and durable subscriptions keep all messages that they accept, also those that
+            are not durable; ``add_queue(durable=False)`` makes an exception. ``amqp10 serve --store`` does so.
         quotas: limits for each identity; None for none.
         max_terminus_age: seconds that the state of a link is kept at most while the link is not attached, whatever its
             peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
@@ -123,7 +125,7 @@ class Container(HandlerDecorators):
 
     Raises:
         StoreError: what the store has cannot be read.
-        LocalProtocolError: ``memory_limit`` is not at least 1.
+        LocalProtocolError: ``memory_limit`` is not at least 1; or ``keeps_all`` without a store.
 
     Attributes:
         name: as given.
@@ -155,6 +157,7 @@ class Container(HandlerDecorators):
         max_terminus_age: float | None = LONGEST,
         memory_limit: int | Literal["auto"] | None = "auto",
         refuse_durable: bool = False,
+        keeps_all: bool = False,
     ) -> None:
         self.name: str = str(uuid.uuid4()) if name is None else name
         self.strict = strict
@@ -171,13 +174,17 @@ class Container(HandlerDecorators):
         self.amqp10: Final = Amqp10(self)
         self._around: Around | None = None
         _check_store(store)
+        if keeps_all and store is None:
+            raise LocalProtocolError("keeps_all=True: expected a store as well, such as SqliteStore(path)")
         self._refuses_durable = refuse_durable and store is None
         self.clock: Final = Clock(wall_clock)
         self._reading: Callable[[], AbstractContextManager[None]] = (
             nullcontext if store is None else partial(reading, store)
         )
         with self._reading():
-            self._message_store = None if store is None else MessageStore(store, self.clock)
+            self._message_store = (
+                None if store is None else MessageStore(store, self.clock, keeps_all=keeps_all)
+            )
             self.journal: Journal | None = (
                 None if self._message_store is None else self._message_store.journal
             )
@@ -273,7 +280,7 @@ class Container(HandlerDecorators):
         exclusive: bool = False,
         single_active: bool = False,
         grouped: bool = False,
-        durable: bool = False,
+        durable: bool | None = None,
     ) -> Queue:
         """A queue, for senders and competing receivers (3.3).
 
@@ -295,8 +302,8 @@ class Container(HandlerDecorators):
             exclusive: whether it has one consumer at most.
             single_active: whether one of its consumers gets all, until it goes.
             grouped: whether messages with one ``group_id`` go to one consumer at a time, in order.
-            durable: whether all its messages go to the store of the container, not only those whose header
-                says ``durable``.
+            durable: whether all its messages go to the store of the container. With False only those do whose header
+                says ``durable``, or whose format cannot be read. None for what ``Container(keeps_all=)`` says.
 
         ``QueuePolicy`` tells more of each.
 
@@ -789,7 +796,9 @@ class Container(HandlerDecorators):
 
     def statistics(self) -> dict[str, int]:
         """Live figures by name: nodes, connections, handlers at work; octets that messages take, whether that is too much
-        and how many were refused for that; with quotas, how much was refused for these."""
+        and how many were refused for that; rows of the store that cannot be read; with quotas, how much was refused for
+        these."""
+        aside = {} if self.journal is None else self.journal.rows_set_aside
         figures = {
             "nodes": len(self.nodes),
             "connections": len(self._connections),
@@ -797,6 +806,7 @@ class Container(HandlerDecorators):
             "held_octets": self.watermark.octets,
             "throttled": int(self.watermark.high),
             "refused_for_memory": self.watermark.refused,
+            "rows_set_aside": sum(map(len, aside.values())),
         }
         return figures | ({} if self.accounts is None else self.accounts.figures)
 

@@ -55,6 +55,7 @@ from .broker.addresses import RESERVED
 from .handlers import Answering, ConsumerNode, FunctionNode
 from .internal_peer import InternalPeer
 from .nodes.node import RefusedError
+from .nodes.policy import QUEUE_RULES
 from .nodes.producer import ProducerNode
 from .nodes.queue import Queue
 from .nodes.topic import Topic
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
     from .connected_peer import ConnectedPeer
     from .handlers import Post
     from .nodes.node import Node, Peer
+    from .nodes.policy import RuleKind
     from .overview import Managed
     from .rights.access import Action
     from .rights.guard import Need
@@ -77,25 +79,19 @@ __all__ = ["ADDRESS", "Management"]
 ADDRESS: Final = "$management"
 """Where clients look for it."""
 
-_QUEUE: Final[dict[str, type]] = {
-    "max-length": int,
-    "max-octets": int,
-    "overflow": str,
-    "ttl": int,
-    "max-priority": int,
-    "bound": str,
-    "expires": int,
-    "dead-letter": str,
-    "delivery-limit": int,
-    "redelivery-delay": float,
-    "redelivery-delay-multiplier": float,
-    "max-redelivery-delay": float,
-    "exclusive": bool,
-    "single-active": bool,
-    "grouped": bool,
+_TYPES: Final[dict[RuleKind, type]] = {
+    "count": int,
+    "octets": int,
+    "milliseconds": int,
+    "seconds": float,
+    "factor": float,
+    "address": str,
+    "choice": str,
+    "flag": bool,
 }
-_NEW_QUEUE: Final = _QUEUE | {"durable": bool}
-"""What cannot be changed later among them."""
+_NEW_QUEUE: Final[dict[str, type]] = {rule.option: _TYPES[rule.kind] for rule in QUEUE_RULES}
+_QUEUE: Final = {name: kind for name, kind in _NEW_QUEUE.items() if name != "durable"}
+"""What can be changed later among them."""
 _TOPIC: Final[dict[str, type]] = {"max-backlog": int, "overflow": str, "max-subscriptions": int}
 _MADE: Final[dict[str, tuple[type[Node], dict[str, type]]]] = {
     "queue": (Queue, _NEW_QUEUE),

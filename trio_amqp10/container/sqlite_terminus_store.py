@@ -21,10 +21,14 @@ from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus,
 from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.terminus_store import TerminusStore
 from trio_amqp10.spec import TYPES
+from trio_amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
+from trio_amqp10.spec.transactions import Declared, TransactionalState
 from trio_amqp10.wire.decode import Budget, decode
 from trio_amqp10.wire.encode import encode
+from trio_amqp10.wire.values import Described
 
 from .stores.base import StoreError, StoreTable, reading
+from .stores.cells import COUNT, OCTETS, TEXT, optional, whole
 from .stores.group_commit import Journal
 from .stores.sqlite_store import SqliteStore
 
@@ -41,10 +45,17 @@ if TYPE_CHECKING:
 
 __all__ = ["SqliteTerminusStore"]
 
-_LINKS: Final = StoreTable("links", ("link", "known"), str)
+_LINKS: Final = StoreTable("links", ("link", "known"), str, (TEXT, COUNT))
 _DELIVERIES: Final = StoreTable(
-    "link_deliveries", ("id", "link", "place", "tag", "payload", "format", "state"), str
+    "link_deliveries",
+    ("id", "link", "place", "tag", "payload", "format", "state"),
+    str,
+    (TEXT, TEXT, COUNT, OCTETS, OCTETS, whole(0, 2**32 - 1), optional(OCTETS)),
 )
+
+
+_STATES: Final = (Received, Accepted, Rejected, Released, Modified, Declared, TransactionalState, Described)
+"""What a state of a delivery may be; of a type that is not known here it is a described value."""
 
 
 class SqliteTerminusStore(TerminusStore):
@@ -72,17 +83,14 @@ class SqliteTerminusStore(TerminusStore):
         self._journal = Journal(self._store)
         self._places = itertools.count(1)
         self._termini: dict[str, Terminus] = {}
-        self._known = {str(link) for link, _known in self._store.rows(_LINKS)}
+        self._known = {str(link) for link, _known in self._journal.rows(_LINKS)}
         self._rows: dict[str, list[Any]] = {}
-        for row in sorted(self._store.rows(_DELIVERIES), key=lambda row: cast("int", row[2])):
+        for row in sorted(self._journal.rows(_DELIVERIES), key=lambda row: cast("int", row[2])):
             self._rows.setdefault(str(row[1]), []).append(row)
             self._places = itertools.count(cast("int", row[2]) + 1)
 
     async def open(self, key: LinkKey, make: Callable[[], Terminus]) -> Terminus:
         """As ``TerminusStore.open``.
-
-        Raises:
-            StoreError: what the file has of the link cannot be read.
 
         Cancelled: nothing has changed.
         """
@@ -94,16 +102,39 @@ class SqliteTerminusStore(TerminusStore):
             terminus = make()
             terminus.unsettled_store = _UnsettledDeliveries(self._journal, link, self._places)
             terminus.known = link in self._known
-            with reading(self._store):
-                if isinstance(terminus, SenderTerminus):
-                    _load_sent(terminus, self._rows.get(link, []))
-                elif isinstance(terminus, ReceiverTerminus):
-                    _load_outcomes(terminus, self._rows.get(link, []))
-                self._rows.pop(link, None)
+            rows = self._rows.pop(link, [])
+            if isinstance(terminus, SenderTerminus):
+                self._load_sent(terminus, rows, link)
+            elif isinstance(terminus, ReceiverTerminus):
+                self._load_outcomes(terminus, rows)
             self._termini[link] = terminus
             self._known.add(link)
             self._journal.note(_LINKS, link, (link, 1))
         return terminus
+
+    def _load_sent(self, terminus: SenderTerminus, rows: list[Any], link: str) -> None:
+        unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
+        for row in rows:
+            key, _link, _place, tag, payload, message_format, state = row
+            with self._journal.reading(_DELIVERIES, key):
+                # It has no link before the terminus is given to one.
+                delivery = OutgoingDelivery(cast("Any", None), 0, tag, settled=False)
+                delivery.state = _decoded(state)
+                terminus.unsettled[tag] = Sent(delivery, payload, message_format)
+                unsettled_store.adopt(tag, row)
+        # Tags that we made have four octets: go on behind them, and behind those of rows that cannot be read.
+        aside = [_tag_in(key, link) for key in self._journal.rows_set_aside.get(_DELIVERIES, ())]
+        for tag in (*terminus.unsettled, *aside):
+            if len(tag) == 4:
+                terminus.next_tag = max(terminus.next_tag, int.from_bytes(tag, "big") + 1)
+
+    def _load_outcomes(self, terminus: ReceiverTerminus, rows: list[Any]) -> None:
+        unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
+        for row in rows:
+            tag, state = row[3], row[6]
+            with self._journal.reading(_DELIVERIES, row[0]):
+                terminus.restore(tag, _decoded(state))
+                unsettled_store.adopt(tag, row)
 
     async def discard(self, key: LinkKey) -> None:
         """As ``TerminusStore.discard``. Cancelled: it is forgotten all the same."""
@@ -188,26 +219,19 @@ def _name(key: LinkKey) -> str:
     return json.dumps(key)
 
 
-def _load_sent(terminus: SenderTerminus, rows: list[Any]) -> None:
-    unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
-    for row in rows:
-        _id, _link, _place, tag, payload, message_format, state = row
-        # It has no link before the terminus is given to one.
-        delivery = OutgoingDelivery(cast("Any", None), 0, tag, settled=False)
-        delivery.state = _decoded(state)
-        terminus.unsettled[tag] = Sent(delivery, payload, message_format)
-        unsettled_store.adopt(tag, row)
-        if len(tag) == 4:  # as tags are that we make: go on behind them
-            terminus.next_tag = max(terminus.next_tag, int.from_bytes(tag, "big") + 1)
-
-
-def _load_outcomes(terminus: ReceiverTerminus, rows: list[Any]) -> None:
-    unsettled_store = cast("_UnsettledDeliveries", terminus.unsettled_store)
-    for row in rows:
-        tag, state = row[3], row[6]
-        terminus.restore(tag, _decoded(state))
-        unsettled_store.adopt(tag, row)
+def _tag_in(key: Any, link: str) -> bytes:
+    """The tag with which the key of a row of this link ends; empty for another row."""
+    prefix, _, tag = str(key).rpartition(" ")
+    try:
+        return bytes.fromhex(tag) if prefix == link else b""
+    except ValueError:
+        return b""
 
 
 def _decoded(state: bytes | None) -> Any:
-    return None if state is None else decode(state, 0, Budget(types=TYPES))[0]
+    if state is None:
+        return None
+    found = decode(state, 0, Budget(types=TYPES))[0]
+    if not isinstance(found, _STATES):
+        raise ValueError(f"{found!r:.60} is no state of a delivery")
+    return found

@@ -22,6 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.message.sections import LAST_VERSION
 from trio_amqp10.wire.values import Described, Symbol, ULong
 
 from .errors import FilterError, excerpt
@@ -76,7 +77,7 @@ class FilterSet:
         """
         if self.no_local and origin is not None and origin == link_container_id:
             return False
-        if message.message_format != 0 and self._tests:  # of its sections nothing is known (2.8.11)
+        if message.message_format > LAST_VERSION and self._tests:  # of its sections nothing is known (2.8.11)
             return False
         try:
             for test in self._tests:

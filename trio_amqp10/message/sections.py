@@ -36,6 +36,7 @@ __all__ = [
     "DELIVERY_ANNOTATIONS",
     "FOOTER",
     "HEADER",
+    "LAST_VERSION",
     "NAMES",
     "PLACES",
     "PROPERTIES",
@@ -64,6 +65,9 @@ PROPERTIES: Final = 3
 APPLICATION_PROPERTIES: Final = 4
 BODY: Final = 5
 FOOTER: Final = 6
+
+LAST_VERSION: Final = 0xFF
+"""The last message-format that is a version of the format 0: its lower octet is the version (2.8.11)."""
 
 _HEADER: Final = plan_of(standard.Header)
 _PROPERTIES: Final = plan_of(standard.Properties)

@@ -9,6 +9,10 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from urllib.parse import urlsplit
+
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.paths import local_path, scheme_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +22,8 @@ __all__ = [
     "boolean",
     "count",
     "lanes",
+    "local_file",
+    "location",
     "milliseconds",
     "names",
     "octets",
@@ -40,6 +46,39 @@ def text(value: str) -> str:
     if not value:
         raise ValueError("it is empty")
     return value
+
+
+_STORES: Final = ("s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs")
+"""Schemes of object stores that ``pyarrow.fs`` knows."""
+_WITHOUT_HOST: Final = ("hdfs", "viewfs")
+
+
+def location(value: str) -> str:
+    """A folder, or a URI of an object store; the URI is never shown, for it may have a password.
+
+    A relative path stays one: see ``storage.open_store``.
+    """
+    scheme = scheme_of(text(value))
+    if scheme is None or scheme == "file":
+        path = local_file(value)
+        return path if scheme == "file" or value.startswith("~") else value
+    if scheme not in _STORES:
+        hint = "; Databricks has DBFS as the folder /dbfs" if scheme == "dbfs" else ""
+        hint = f"; write {scheme[:2]}://" if scheme in ("s3a", "s3n") else hint
+        raise ValueError(
+            f"no store of the scheme {scheme!r} is known here: a path, or a URI of file, {', '.join(_STORES)} is possible{hint}"
+        )
+    if scheme not in _WITHOUT_HOST and not urlsplit(value).netloc:
+        raise ValueError(f"a URI of the scheme {scheme!r} names a bucket: {scheme}://BUCKET/PATH is possible")
+    return value
+
+
+def local_file(value: str) -> str:
+    """The absolute path of a file or a folder on this machine."""
+    try:
+        return local_path(text(value))
+    except LocalProtocolError as wrong:
+        raise ValueError(str(wrong)) from None
 
 
 def boolean(value: str) -> bool:

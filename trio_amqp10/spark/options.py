@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
+from trio_amqp10.paths import scheme_of
 
 from . import option_values as values
 
@@ -59,12 +60,12 @@ class PeerOptions:
     sasl_mechanism: str | None = _option("sasl.mechanism", values.text)
     username: str | None = _option("username", values.text)
     secret_env: str | None = _option("secretEnv", values.text)
-    secret_file: str | None = _option("secretFile", values.text)
+    secret_file: str | None = _option("secretFile", values.local_file)
     allow_plaintext_password: bool = _option("allowPlaintextPassword", values.boolean, False)
     token: str | None = _option("token", values.one_of("sas"))
-    tls_ca: str | None = _option("tls.ca", values.text)
-    tls_cert: str | None = _option("tls.cert", values.text)
-    tls_key: str | None = _option("tls.key", values.text)
+    tls_ca: str | None = _option("tls.ca", values.local_file)
+    tls_cert: str | None = _option("tls.cert", values.local_file)
+    tls_key: str | None = _option("tls.key", values.local_file)
     container_id: str | None = _option("containerId", values.text)
     idle_timeout: float = _option("idleTimeout", values.seconds, 60.0)
     max_frame_size: int | None = _option("maxFrameSize", values.octets(512))
@@ -205,7 +206,7 @@ class ReadOptions(PeerOptions):
 class QueueOptions(ReadOptions):
     """``readStream``: a queue is emptied into a spool, and read from there."""
 
-    spool: str = _option("spool", values.text, secret=True)
+    spool: str = _option("spool", values.location, secret=True)
     lanes: int | Literal["external"] = _option("lanes", values.lanes, 1)
     spool_max_bytes: int = _option("spool.maxBytes", values.octets(1), 2**30)
     credit_max_bytes: int = _option("credit.maxBytes", values.octets(1), 16 * 2**20)
@@ -256,7 +257,7 @@ class QueueOptions(ReadOptions):
     @property
     def has_lanes(self) -> bool:
         """Whether messages are received into lanes, and not into the spool of one process."""
-        return self.lanes != 1 or "://" in self.spool
+        return self.lanes != 1 or scheme_of(self.spool) is not None
 
     @property
     def kept_rows(self) -> int:

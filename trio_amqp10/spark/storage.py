@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import time
 from contextlib import suppress
@@ -21,6 +22,9 @@ from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
+from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.paths import local_path, scheme_of
+
 from .spool import SpoolError, SpoolFullError
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
 __all__ = ["FolderStore", "ObjectStore", "Store", "is_remote", "open_source", "open_store", "shown"]
+
+_log = logging.getLogger("trio_amqp10.spark")
 
 _NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -100,7 +106,7 @@ class Store(Protocol):
 
 def is_remote(where: str) -> bool:
     """Whether it names an object store, and no folder."""
-    return "://" in where and not where.startswith("file://")
+    return scheme_of(where) not in (None, "file")
 
 
 def shown(where: str) -> str:
@@ -114,14 +120,23 @@ def shown(where: str) -> str:
 def open_store(where: str) -> Store:
     """The store of a folder or a URI that ``pyarrow.fs`` knows, as in ``s3://bucket/orders?region=eu-west-1``.
 
+    A relative path is one from the working directory, as it is for Spark in local mode; the log has the absolute path, because
+    a program that is started elsewhere would not find the folder again.
+
     Raises:
-        SpoolError: there are no stores of that kind, or the parameters are unknown.
+        SpoolError: there are no stores of that kind, or the parameters are unknown; or it is no path.
         OSError: it cannot be reached.
     """
     if is_remote(where):
         filesystem, root = _filesystem(where)
         return ObjectStore(filesystem, root, where)
-    return FolderStore(unquote(urlsplit(where).path) if where.startswith("file://") else where)
+    try:
+        store = FolderStore(local_path(where))
+    except LocalProtocolError as wrong:
+        raise SpoolError(str(wrong)) from None
+    if scheme_of(where) is None and not where.startswith(("/", "~")):
+        _log.warning("the spool %r is relative to the working directory: it is %s", where, store.where)
+    return store
 
 
 def open_source(source: str) -> pa.NativeFile:

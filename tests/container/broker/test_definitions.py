@@ -248,12 +248,17 @@ async def test_definition_that_cannot_be_made_again_is_logged(caplog: pytest.Log
         (EXCHANGES, '{"kind": "odd"}'),
     ],
 )
-async def test_damaged_row_is_reported(table: Any, row: str) -> None:
+@pytest.mark.logs_errors
+async def test_damaged_row_is_named_and_set_aside(
+    table: Any, row: str, caplog: pytest.LogCaptureFixture
+) -> None:
     store = MemoryStore()
     store.rows(table)
     store.write({table: {"x": ("x", row)}}, lambda _: None)
-    with pytest.raises(StoreError, match="cannot be read"):
-        start(store)
+    container, _ = start(store)
+    assert f"the row 'x' of the table {table.name} cannot be read, and is set aside" in caplog.text
+    assert container.statistics()["rows_set_aside"] == 1
+    assert store.rows(table) == [("x", row)]
 
 
 def test_without_a_store_all_is_safe_at_once() -> None:

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from trio_amqp10.container.stores.base import StoreTable
+from trio_amqp10.container.stores.cells import TEXT
 from trio_amqp10.errors import AmqpError
 
 from .argument_values import from_json, to_json
@@ -35,9 +36,9 @@ __all__ = ["BINDINGS", "EXCHANGES", "QUEUES", "Definitions"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-EXCHANGES: Final = StoreTable("exchanges", ("name", "row"), str)
-QUEUES: Final = StoreTable("queue_arguments", ("name", "row"), str)
-BINDINGS: Final = StoreTable("bindings", ("key", "row"), str)
+EXCHANGES: Final = StoreTable("exchanges", ("name", "row"), str, (TEXT, TEXT))
+QUEUES: Final = StoreTable("queue_arguments", ("name", "row"), str, (TEXT, TEXT))
+BINDINGS: Final = StoreTable("bindings", ("key", "row"), str, (TEXT, TEXT))
 
 
 class RestoreTarget(Protocol):
@@ -90,7 +91,8 @@ class Definitions:
         ):
             for cells in rows:
                 key, row = cast("tuple[str, str]", cells)
-                self._make(table, key, partial(make, broker, key, **_read(row)))
+                with self._journal.reading(table, key):
+                    self._make(table, key, partial(make, broker, key, **_read(row)))
             rows.clear()
 
     def _make(self, table: StoreTable, key: str, make: Callable[[], object]) -> None:

@@ -217,5 +217,4 @@ def _gather_later(
 
 def _is_stored(queues: Sequence[Queue], content: Content) -> bool:
     """Whether any of them has the message written."""
-    storing = [queue for queue in queues if queue.stores_messages]
-    return any(queue.durable for queue in storing) or (bool(storing) and content.durable)
+    return any(queue.stores(content) for queue in queues)

@@ -5,7 +5,8 @@ octets are to be read (``register_later``). Stores write the numbers, so they ne
 
 =========  ======================================================================================
 0          AMQP 1.0: sections (3.2)
-positive   an AMQP 1.0 message of this message-format (2.8.11), whose octets say nothing to us
+positive   an AMQP 1.0 message of this message-format (2.8.11): up to 255 a later version of the form 0; above,
+           octets that say nothing to us
 negative   the forms of other protocols
 =========  ======================================================================================
 

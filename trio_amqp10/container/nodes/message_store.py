@@ -18,9 +18,11 @@ import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.container.stores.base import StoreTable
+from trio_amqp10.container.stores.cells import COUNT, NAME, NUMBER, TEXT, TIME, either, optional, whole
+from trio_amqp10.container.stores.cells import OCTETS as STORED_OCTETS
 from trio_amqp10.container.stores.group_commit import Journal
 
-from .entry import Entry
+from .entry import BEFORE_ALL, HIGHEST, Entry, first_order_of_rank
 from .form_registry import content_of
 
 if TYPE_CHECKING:
@@ -40,13 +42,27 @@ __all__ = ["DELAYS", "HIDDEN", "MESSAGES", "SUBSCRIPTIONS", "MessageStore", "Que
 
 _log = logging.getLogger("trio_amqp10.container")
 
+_RECORD: Final = whole(1, 2**62)
+_ORDER: Final = whole(BEFORE_ALL, first_order_of_rank(HIGHEST + 1) - 1)
+_FORM: Final = whole(-(2**31), 2**32 - 1)
+_ATTEMPTS: Final = whole(0, 2**31)
+_SELECTION: Final = optional(either(STORED_OCTETS, TEXT))
+
 MESSAGES: Final = StoreTable(
-    "messages", ("id", "node", "place", "format", "octets", "origin", "arrived", "ttl", "expires", "failures")
+    "messages",
+    ("id", "node", "place", "format", "octets", "origin", "arrived", "ttl", "expires", "failures"),
+    kinds=(
+        *(_RECORD, NAME, _ORDER, _FORM, STORED_OCTETS, optional(TEXT)),
+        *(optional(TIME), optional(COUNT), optional(TIME), _ATTEMPTS),
+    ),
 )
-DELAYS: Final = StoreTable("delays", ("id", "due"))
+DELAYS: Final = StoreTable("delays", ("id", "due"), kinds=(_RECORD, TIME))
 """When messages that wait for their next delivery are due, in milliseconds since 1970."""
 SUBSCRIPTIONS: Final = StoreTable(
-    "subscriptions", ("id", "topic", "name", "owner", "identity", "shared", "lasting", "selection"), str
+    "subscriptions",
+    ("id", "topic", "name", "owner", "identity", "shared", "lasting", "selection"),
+    str,
+    (TEXT, TEXT, optional(TEXT), optional(TEXT), optional(TEXT), whole(0, 1), NUMBER, _SELECTION),
 )
 HIDDEN: Final = "\0"
 """Addresses of what is no node of its own, but part of one, begin so."""
@@ -60,15 +76,18 @@ class MessageStore:
     Args:
         store: where they are kept.
         clock: what they expire by.
+        keeps_all: whether a queue that does not say otherwise keeps all its messages, not only those that ask to survive.
 
     Attributes:
         journal: through which all goes to the store.
+        keeps_all: as given.
 
     Raises:
         StoreError: what the store has cannot be read.
     """
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, keeps_all: bool = False) -> None:
+        self.keeps_all: Final = keeps_all
         self.journal: Final = Journal(store)
         self.clock = clock
         self._rows: dict[str, list[Row]] = {}
@@ -78,6 +97,9 @@ class MessageStore:
         for row in self.journal.rows(MESSAGES):
             self._last = cast("int", row[0])
             self._rows.setdefault(cast("str", row[1]), []).append(row)
+        # What cannot be read is not overwritten by a new message.
+        aside = self.journal.rows_set_aside.get(MESSAGES, ())
+        self._last = max([self._last, *(key for key in aside if isinstance(key, int))])
         self._delays = {cast("int", row[0]): cast("int", row[1]) for row in self.journal.rows(DELAYS)}
 
         for row in self.journal.rows(SUBSCRIPTIONS):
@@ -127,18 +149,19 @@ class QueueStore:
     Args:
         message_store: that it is part of.
         address: of the queue.
-        everything: whether it has all messages of the queue, not only those that ask to survive.
+        everything: whether it has all messages of the queue, not only those that ask to survive; None for what
+            ``message_store`` does with a queue that does not say.
 
     Attributes:
-        everything: as given.
+        everything: whether it has all messages of the queue.
     """
 
     __slots__ = ("_address", "_delayed", "_message_store", "_open", "_pending", "everything")
 
-    def __init__(self, message_store: MessageStore, address: str, *, everything: bool = False) -> None:
+    def __init__(self, message_store: MessageStore, address: str, *, everything: bool | None = None) -> None:
         self._message_store = message_store
         self._address = address
-        self.everything: Final = everything
+        self.everything: Final = message_store.keeps_all if everything is None else everything
         self._pending = 0
         self._open: set[int] = set()
         self._delayed: set[int] = set()
@@ -155,6 +178,10 @@ class QueueStore:
         """Whether a transaction hands over its messages."""
         return self._message_store.journal.committing
 
+    def keeps(self, content: Content) -> bool:
+        """Whether a message is written, and not only held."""
+        return self.everything or content.durable
+
     def when_roomy(self, call: Callable[[], object]) -> None:
         """Call back, once, when that is over."""
         self._message_store.journal.when_roomy(call)
@@ -166,7 +193,7 @@ class QueueStore:
             False where it need not wait: it is not to survive, and nothing before it is on its
             way, nor is it part of a transaction. Otherwise ``stored`` is called, in the order of calls, when it may be given out.
         """
-        keeps = self.everything or entry.content.durable
+        keeps = self.keeps(entry.content)
         committing = self._message_store.journal.committing
         if not keeps and not self._pending and not committing:
             return False
@@ -267,7 +294,11 @@ class QueueStore:
         rows: list[Any] = self._message_store.take_rows(self._address)
         for row in sorted(rows, key=_order_of):
             record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
-            content = content_of(number, octets).acquired()  # perhaps, before the restart
+            content: Content | None = None
+            with self._message_store.journal.reading(MESSAGES, record):
+                content = content_of(number, octets).acquired()  # perhaps, before the restart
+            if content is None:
+                continue
             entry = Entry(queue, place, content, origin)
             entry.queue_store, entry.row, entry.failures = self, record, failures
             entry.turn = 1  # it may have been given out: that is not written

@@ -6,12 +6,12 @@ Knows names and numbers; does not know how a queue keeps to them (``queue``, ``g
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from trio_amqp10.errors import LocalProtocolError
 
-__all__ = ["LONGEST_DELAY", "Bound", "Overflow", "QueuePolicy"]
+__all__ = ["LONGEST_DELAY", "QUEUE_RULES", "Bound", "Overflow", "QueuePolicy", "Rule", "RuleKind"]
 
 Overflow = Literal["wait", "reject", "reject-dead-letter", "drop-oldest"]
 Bound = Literal["held", "ready"]
@@ -21,6 +21,37 @@ LONGEST_DELAY: Final = 10 * 366 * 24 * 3600
 
 _OVERFLOWS: Final = get_args(Overflow)
 _BOUNDS: Final = get_args(Bound)
+
+RuleKind = Literal["count", "octets", "milliseconds", "seconds", "factor", "address", "choice", "flag"]
+"""What the value of a rule is: a whole number, also of octets or milliseconds; a number; a text; or true or false."""
+
+
+class Rule(NamedTuple):
+    """A rule of a queue, from which the command line and ``$management`` read their own.
+
+    Attributes:
+        name: of the argument of ``Container.add_queue``.
+        kind: what its value is.
+        default: the value if none is given.
+        help: what it does, in a few words.
+        choices: the possible values, for the kind ``choice``.
+    """
+
+    name: str
+    kind: RuleKind
+    default: Any
+    help: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def option(self) -> str:
+        """The name on a command line and in ``$management``."""
+        return self.name.replace("_", "-")
+
+
+def _rule(kind: RuleKind, meaning: str, default: Any = None, choices: tuple[str, ...] = ()) -> Any:
+    """A field of ``QueuePolicy`` that is a rule."""
+    return field(default=default, metadata={"kind": kind, "help": meaning, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -66,21 +97,32 @@ class QueuePolicy:
         LocalProtocolError: a limit is not at least 1 (or 0, see above), or outside its range, or there is no such ``overflow`` or ``bound``.
     """
 
-    max_length: int | None = None
-    max_octets: int | None = None
-    overflow: Overflow = "wait"
-    ttl: int | None = None
-    max_priority: int | None = None
-    bound: Bound = "held"
-    expires: float | None = None
-    dead_letter: str | None = None
-    delivery_limit: int | None = None
-    redelivery_delay: float | None = None
-    redelivery_delay_multiplier: float | None = None
-    max_redelivery_delay: float | None = None
-    exclusive: bool = False
-    single_active: bool = False
-    grouped: bool = False
+    max_length: int | None = _rule("count", "messages held, above which the queue is full")
+    max_octets: int | None = _rule("octets", "octets of messages held, above which the queue is full")
+    overflow: Overflow = _rule(  # noqa: RUF009 - it makes a field
+        "choice", "what happens to a message if the queue is full", "wait", _OVERFLOWS
+    )
+    ttl: int | None = _rule("milliseconds", "how long any message is kept at most")
+    max_priority: int | None = _rule("count", "the highest priority that counts, 0 to 255")
+    bound: Bound = _rule(  # noqa: RUF009 - it makes a field
+        "choice",
+        "which messages max-length and max-octets count: all, or those without a receiver",
+        "held",
+        _BOUNDS,
+    )
+    expires: float | None = _rule("seconds", "time without a receiver, after which the queue is deleted")
+    dead_letter: str | None = _rule(
+        "address", "where messages go that were rejected, expired, dropped or failed"
+    )
+    delivery_limit: int | None = _rule("count", "failed attempts, after which a message is a dead letter")
+    redelivery_delay: float | None = _rule("seconds", "how long a message waits after a failed attempt")
+    redelivery_delay_multiplier: float | None = _rule(
+        "factor", "growth of this delay with each further attempt"
+    )
+    max_redelivery_delay: float | None = _rule("seconds", "how long this delay becomes at most")
+    exclusive: bool = _rule("flag", "one consumer at most", False)
+    single_active: bool = _rule("flag", "one consumer gets all messages, until it goes", False)
+    grouped: bool = _rule("flag", "messages with one group-id go to one consumer at a time", False)
 
     def __post_init__(self) -> None:
         for name in ("max_length", "max_octets", "delivery_limit"):
@@ -145,3 +187,10 @@ class QueuePolicy:
         return (self.max_length is not None and length >= self.max_length) or (
             self.max_octets is not None and octets >= self.max_octets
         )
+
+
+QUEUE_RULES: Final[tuple[Rule, ...]] = (
+    *(Rule(each.name, default=each.default, **each.metadata) for each in fields(QueuePolicy)),
+    Rule("durable", "flag", None, "with a store: keep all messages; false keeps only durable ones"),
+)
+"""The rules of a queue, in the order of the arguments of ``Container.add_queue``."""

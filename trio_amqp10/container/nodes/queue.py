@@ -184,6 +184,10 @@ class Queue(Node):
         """Whether all its messages go to the store, not only those that ask for it."""
         return self.held.queue_store is not None and self.held.queue_store.everything
 
+    def stores(self, content: Content) -> bool:
+        """Whether a message that comes is written to the store."""
+        return self.held.queue_store is not None and self.held.queue_store.keeps(content)
+
     @property
     def available(self) -> int:
         """Messages that are not leased."""
@@ -195,7 +199,16 @@ class Queue(Node):
         return self.held.leased
 
     def statistics(self) -> dict[str, int]:
+        self.sweep_now()
         return super().statistics() | self.held.statistics()
+
+    def sweep_now(self) -> None:
+        """As ``sweep``, where trio runs: outside there is no clock to expire by.
+
+        While no connection is open no timer runs, so figures would count what has expired since.
+        """
+        if trio.lowlevel.in_trio_run():
+            self.sweep()
 
     def count_in(self, watermark: Watermark) -> None:
         super().count_in(watermark)

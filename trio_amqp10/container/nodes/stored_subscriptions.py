@@ -10,7 +10,6 @@ Knows rows; knows no links.
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any
 
 from .form_registry import selection_of
@@ -27,8 +26,6 @@ if TYPE_CHECKING:
     from .node import Owner
 
 __all__ = ["StoredSubscriptions"]
-
-_log = logging.getLogger("trio_amqp10.container")
 
 
 class StoredSubscriptions:
@@ -73,11 +70,12 @@ class StoredSubscriptions:
         for row in self._message_store.take_subscriptions(self._topic):
             values: list[Any] = list(row)
             key, _, name, container, identity, shared, lasting, cell = values
-            try:
-                selection, wants = _selection_of(cell, (container or "", identity))
-            except ValueError as fault:
-                _log.error("the subscription %s cannot be taken up again: %s", key, fault)
+            found: tuple[Selection | None, Wants | None] | None = None
+            with self._message_store.journal.reading(SUBSCRIPTIONS, key):
+                found = _selection_of(cell, (container or "", identity))
+            if found is None:
                 continue
+            selection, wants = found
             subscription_terms = SubscriptionTerms(
                 name=name,
                 owner=None if container is None else (container, identity),

@@ -164,7 +164,7 @@ class Topic(Node):
             self._arrived += 1
             self._publish(content, origin, wanting)
             journal = self._journal
-            stored = content.durable and any(each.stores_messages for each in wanting)
+            stored = any(each.stores(content) for each in wanting)
             if journal is not None and (stored or journal.committing):
                 if stored:
                     arrival.record_acceptance()
@@ -371,6 +371,8 @@ class Topic(Node):
         self.subscriptions.clear()
 
     def statistics(self) -> dict[str, int]:
+        for each in list(self.subscriptions.values()):
+            each.sweep_now()
         return super().statistics() | {
             "subscriptions": len(self.subscriptions),
             "messages": sum(map(len, self.subscriptions.values())),

@@ -1,7 +1,8 @@
 """What a container asks of a store: tables of rows, changed in atomic batches.
 
 The smallest thing that queues, subscriptions and link state can share: a row is a tuple of plain
-values whose first is its key. A store never learns what a row means, and there is no query.
+values whose first is its key. A store never learns what a row means, and there is no query. What its columns may have is
+declared with a table, and checked by who reads it: see ``Journal.rows``.
 
 One batch is written at a time; the caller gathers the next meanwhile (``group_commit``), which
 makes a group commit of it.
@@ -11,9 +12,10 @@ Knows no message, no node, and no dialect of the protocol.
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from trio_amqp10.errors import AmqpError
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from types import TracebackType
     from typing import Self
+
+    from .cells import Kind
 
 __all__ = ["Batch", "Cell", "Done", "Row", "Store", "StoreError", "StoreFullError", "StoreTable", "reading"]
 
@@ -57,12 +61,24 @@ class StoreTable(NamedTuple):
         name: letters and underscores.
         columns: the same; the first is the key.
         key: of which type that is.
+        kinds: what each column may have; empty for anything.
     """
 
     name: str
     columns: tuple[str, ...]
     key: type[int | str] = int
+    kinds: tuple[Kind, ...] = ()
 
+    def fault_in(self, row: Row) -> str | None:
+        """Return which cell of a row is not of its kind, with its value and what is expected; None if all are."""
+        for column, kind, cell in zip(self.columns, self.kinds, row, strict=False):
+            if not kind.admits(cell):
+                return f"{column} is {_shown.repr(cell)}: expected {kind.expected}"
+        return None
+
+
+_shown: Final = reprlib.Repr()
+_shown.maxstring = _shown.maxother = 60
 
 Cell = int | float | str | bytes | None
 Row = tuple[Cell, ...]

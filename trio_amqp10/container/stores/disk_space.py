@@ -62,6 +62,7 @@ class DiskSpace:
             OSError
         ):  # a disk that is full already: what is deleted may not be stored yet
             self._extend_log(_LOG_LEAST)
+        self._identities = {name: _identity(name) for name in (path, self._log_path)}
 
     def close(self) -> None:
         """Let go of the file."""
@@ -86,6 +87,19 @@ class DiskSpace:
                 if is_full(failure):
                     raise
                 # A file system that allocates nothing in advance: then there is nothing to do.
+
+    def lost_file(self) -> str | None:
+        """Return the path at which the database or its log is no more, because it was deleted, moved or replaced; None if both are there.
+
+        SQLite does not notice, and goes on writing to a file that nobody will find.
+        """
+        for name, identity in self._identities.items():
+            found = _identity(name)
+            if found != identity:
+                if identity is not None:
+                    return name
+                self._identities[name] = found  # SQLite has made its log since
+        return None
 
     def empty_log(self) -> None:
         """Move what is in the log to the database, so that the log begins again."""
@@ -123,6 +137,15 @@ class DiskSpace:
             self.empty_log()  # it was full
         self.empty_log()
         return False
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file is at this path; None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _allocate(file: int, start: int, end: int) -> None:

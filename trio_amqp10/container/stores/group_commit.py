@@ -24,7 +24,7 @@ import trio
 from .base import StoreError, StoreFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterator
 
     from .base import Cell, Done, Row, Store, StoreTable
 
@@ -71,10 +71,12 @@ class Journal:
 
     Attributes:
         committing: whether what is noted now belongs to one transaction.
+        rows_set_aside: the keys of rows that could not be read, by table: they stay in the store as they are.
     """
 
     def __init__(self, store: Store) -> None:
         self.committing: bool = False
+        self.rows_set_aside: Final[dict[StoreTable, list[Cell]]] = {}
         self._store = store
         self._next = _Batch()
         self._flying: _Batch | None = None
@@ -84,13 +86,39 @@ class Journal:
         self._waiting: deque[Callable[[], object]] = deque()
         self._idle = trio.lowlevel.ParkingLot()
 
-    def rows(self, table: StoreTable) -> Iterable[Row]:
-        """All that the store has, by key, before the first change.
+    def rows(self, table: StoreTable) -> Iterator[Row]:
+        """All that the store has, by key, before the first change; without rows with a cell that is not of its kind.
 
         Raises:
             StoreError: it cannot be read.
         """
-        return self._store.rows(table)
+        for row in self._store.rows(table):
+            fault = table.fault_in(row)
+            if fault is None:
+                yield row
+            else:
+                self.set_aside(table, row[0], fault)
+
+    def set_aside(self, table: StoreTable, key: Cell, fault: object) -> None:
+        """Leave a row that cannot be read in the store as it is, and go on without it; log and count it."""
+        self.rows_set_aside.setdefault(table, []).append(key)
+        _log.error(
+            "%r: the row %.300r of the table %s cannot be read, and is set aside: %s; it stays in the file",
+            self._store,
+            key,
+            table.name,
+            fault,
+        )
+
+    @contextmanager
+    def reading(self, table: StoreTable, key: Cell) -> Generator[None]:
+        """Make sense of a row in the body: if that raises an exception, the row is set aside."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except Exception as fault:  # nothing is promised of a damaged row
+            self.set_aside(table, key, repr(fault) if not str(fault) else f"{type(fault).__name__}: {fault}")
 
     def resume_writing(self) -> None:
         """Write what an earlier ``trio.run`` noted and was not told of; does nothing where it was this run.

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import trio
 
 from .base import StoreTable
+from .cells import NAME, TEXT, one_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from .base import StoreError
     from .group_commit import Journal
@@ -26,7 +27,7 @@ __all__ = ["NODES", "NodeSetting", "NodeSettings"]
 
 _log = logging.getLogger("trio_amqp10.container")
 
-NODES: Final = StoreTable("nodes", ("address", "kind", "rules"), str)
+NODES: Final = StoreTable("nodes", ("address", "kind", "rules"), str, (NAME, one_of("queue", "topic"), TEXT))
 
 
 class NodeSetting(NamedTuple):
@@ -53,10 +54,13 @@ class NodeSettings:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._known = {
-            cast("str", address): NodeSetting(cast("str", kind), json.loads(cast("str", rules)))
-            for address, kind, rules in journal.rows(NODES)
-        }
+        self._known: dict[str, NodeSetting] = {}
+        for address, kind, rules in cast("Iterator[tuple[str, str, str]]", journal.rows(NODES)):
+            with journal.reading(NODES, address):
+                read: Any = json.loads(rules)
+                if not isinstance(read, dict):
+                    raise ValueError(f"rules is {rules[:60]!r}: expected an object of JSON")
+                self._known[address] = NodeSetting(kind, cast("dict[str, Any]", read))
 
     def get(self, address: str) -> NodeSetting | None:
         """How the node of this address was made; None for one that was not made through management."""

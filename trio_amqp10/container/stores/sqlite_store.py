@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.paths import local_path
 
 from .base import StoreError, StoreFullError
 from .disk_space import DiskSpace, is_full
@@ -46,6 +47,9 @@ _PATIENCE: Final = 1.0
 _AT_ONCE: Final = (256, 32, 4, 1)
 """Rows in one statement; few sizes, so that SQLite finds what it has prepared."""
 _READ: Final = 1000
+_HEADER: Final = 512
+"""Octets of the smallest page that SQLite has."""
+_WHAT_TO_DO: Final = "give the store a file of its own, or bring the file back from a backup if it was a store and has lost its beginning"
 _REST: Final = 1.0
 """Seconds without a write, before the file is made smaller."""
 _SHARE: Final = 4
@@ -58,18 +62,21 @@ class SqliteStore:
     """A file that keeps what a container must not lose; made if there is none. ``with`` closes it.
 
     Args:
-        path: of the file; beside it stand ``PATH-wal`` of at least 1 MiB and, at times, others of SQLite's: they
+        path: of the file; ``~`` and URIs of the scheme ``file`` are understood. Beside it stand ``PATH-wal`` of at least 1 MiB and, at times, others of SQLite's: they
             belong together.
         max_octets: how large the file may become; None for as large as the disk.
 
     Raises:
         StoreError: the file cannot be opened, another process has it, it is damaged, it is not a
             store, or a newer version of this library wrote it.
-        LocalProtocolError: ``max_octets`` is not at least 65536.
+        LocalProtocolError: ``max_octets`` is not at least 65536, or ``path`` is no path on this machine.
+
+    Attributes:
+        path: absolute.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, max_octets: int | None = None) -> None:
-        self.path: Final = os.fspath(path)
+        self.path: Final = _checked_path(os.fspath(path))
         if max_octets is not None and max_octets < 65_536:
             raise LocalProtocolError(
                 f"max_octets={max_octets}: expected at least 65536, or None for as large as the disk"
@@ -84,6 +91,7 @@ class SqliteStore:
             # there is not opened: closing it would give up the locks that this process may have on it.
             with contextlib.suppress(FileExistsError):
                 os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            self._check_size()
             connection = sqlite3.connect(
                 self.path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
             )
@@ -130,6 +138,12 @@ class SqliteStore:
         if max_octets is not None:
             db.execute(f"PRAGMA max_page_count={max_octets // self._pragma('page_size')}")
 
+    def _check_size(self) -> None:
+        """Refuse a file that is too short to be a database: SQLite takes one of one octet for a new one."""
+        size = os.stat(self.path).st_size
+        if 0 < size < _HEADER:
+            raise StoreError(f"{_no_store(self.path)}: it has {size} octets; {_WHAT_TO_DO}")
+
     def _pragma(self, name: str) -> int:
         value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
         return value
@@ -154,11 +168,27 @@ class SqliteStore:
                     f"the store {self.path!r} has a table {table.name!r} with other columns than "
                     f"{', '.join(table.columns)}: it is not of this version of trio-amqp10"
                 )
-            cursor = self._db.execute(f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY 1")
-            while some := cursor.fetchmany(_READ):
-                yield from some
+            found_rows = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY 1"
+            given = 0
+            try:
+                cursor = self._db.execute(found_rows)
+                while some := cursor.fetchmany(_READ):
+                    yield from some
+                    given += len(some)
+            except (sqlite3.Error, UnicodeDecodeError) as failure:
+                if not _is_undecodable(failure):
+                    raise
+                yield from self._rows_with_surrogates(f"{found_rows} LIMIT -1 OFFSET {given}")
         except (sqlite3.Error, UnicodeDecodeError) as failure:
             raise self._explain(failure) from failure
+
+    def _rows_with_surrogates(self, statement: str) -> list[Row]:
+        """As ``rows``, where a text is not UTF-8: its wrong octets are surrogates, which no text that was written has."""
+        self._db.text_factory = _with_surrogates
+        try:
+            return self._db.execute(statement).fetchall()
+        finally:
+            self._db.text_factory = str
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -221,12 +251,21 @@ class SqliteStore:
                     [(key,) for key in drop],
                 )
             self._room.claim()
-            db.execute("COMMIT")
+            lost = self._room.lost_file()
+            if lost is None:
+                db.execute("COMMIT")
         except (sqlite3.Error, OSError, OverflowError, ValueError) as failure:
             if db.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
             return self._explain(failure)
+        if lost is not None:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            return StoreError(
+                f"the store {self.path!r} has lost its file {lost!r}, which was deleted, moved or replaced while it was in use: "
+                "nothing is stored any more; stop this program, and bring the file back"
+            )
         return None
 
     def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
@@ -278,7 +317,9 @@ class SqliteStore:
         if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             return StoreError(f"{where} is in use by another process: stop that one, or take another file")
         # SQLite's own words have names out of the file, which may be none any more.
-        if kind in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB) or isinstance(failure, UnicodeDecodeError):
+        if kind == sqlite3.SQLITE_NOTADB:
+            return StoreError(f"{_no_store(self.path)} ({failure}): {_WHAT_TO_DO}")
+        if kind == sqlite3.SQLITE_CORRUPT or isinstance(failure, UnicodeDecodeError):
             return StoreError(f"{where} is damaged ({failure}): bring it back from a backup, or move it away")
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return StoreError(
@@ -288,3 +329,22 @@ class SqliteStore:
 
     def __repr__(self) -> str:
         return f"<SqliteStore {self.path!r}{' closed' if self._closed else ''}>"
+
+
+def _checked_path(path: str) -> str:
+    if path == ":memory:":  # for SQLite that is no file, and what is gone with the process is no store
+        raise LocalProtocolError("':memory:' is no file: use a MemoryStore, or './:memory:'")
+    return local_path(path)
+
+
+def _no_store(path: str) -> str:
+    return f"{path!r} is not a store of this library"
+
+
+def _with_surrogates(octets: bytes) -> str:
+    return octets.decode(errors="surrogateescape")
+
+
+def _is_undecodable(failure: Exception) -> bool:
+    """Whether a text of a row is not UTF-8: ``sqlite3`` has no code of its own for that."""
+    return isinstance(failure, UnicodeDecodeError) or "decode to UTF-8" in str(failure)

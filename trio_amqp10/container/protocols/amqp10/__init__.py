@@ -10,8 +10,8 @@ What nodes raise stops here: it is logged, and the link is detached with ``amqp:
 
 from trio_amqp10.container.nodes import form_registry
 
-from .native_message import Opaque, Sections
+from .native_message import Sections, received
 from .selection import read_filters
 
 form_registry.register(0, form_registry.Form(Sections, read_filters))
-form_registry.register_rest(Opaque)
+form_registry.register_rest(received)

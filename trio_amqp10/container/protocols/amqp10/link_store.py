@@ -29,15 +29,17 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from trio_amqp10.container.nodes.message_store import MESSAGES
 from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.container.stores.base import StoreFullError, StoreTable
+from trio_amqp10.container.stores.cells import COUNT, OCTETS, TEXT, TIME, either, one_of, optional, whole
 from trio_amqp10.engine.delivery import ACCEPTED, IncomingDelivery
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus, Sent
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.delivery import OutgoingDelivery
 from trio_amqp10.peer.terminus_store import Retention
 from trio_amqp10.spec import TYPES
-from trio_amqp10.spec.messaging import Accepted, TerminusDurability
+from trio_amqp10.spec.messaging import Accepted, Source, Target, TerminusDurability
 from trio_amqp10.wire.decode import Budget, decode
 from trio_amqp10.wire.encode import encode
 
@@ -56,13 +58,30 @@ if TYPE_CHECKING:
 
 __all__ = ["ENDS", "TERMINI", "UNSETTLED", "LinkStore"]
 
+_POLICIES: Final = ("link-detach", "session-end", "connection-close", "never")
+
 TERMINI: Final = StoreTable(
     "termini",
     ("id", "container", "name", "role", "user", "durable", "policy", "timeout", "deadline"),
     str,
+    (
+        *(TEXT, TEXT, TEXT, whole(0, 1), optional(TEXT)),
+        *(whole(0, 2), one_of(*_POLICIES), whole(0, 2**32 - 1), optional(TIME)),
+    ),
 )
-ENDS: Final = StoreTable("ends", ("id", "terminus"), str)
-UNSETTLED: Final = StoreTable("unsettled", ("id", "terminus", "place", "tag", "record"), str)
+ENDS: Final = StoreTable("ends", ("id", "terminus"), str, (TEXT, OCTETS))
+UNSETTLED: Final = StoreTable(
+    "unsettled",
+    ("id", "terminus", "place", "tag", "record"),
+    str,
+    (
+        *(TEXT, TEXT, COUNT, OCTETS),
+        optional(either(COUNT, TEXT)),
+    ),
+)
+
+_TAG_DIGITS: Final = 16
+"""Of a tag that ``OutletStore.record_sending`` made, in a key."""
 
 MOST: Final = 10_000
 """Rows of deliveries on one link: a peer that never settles is not to fill the disk. It gets no credit for more."""
@@ -86,7 +105,10 @@ class LinkStore:
         self._ends: dict[Any, Any] = dict(cast("Any", self.journal.rows(ENDS)))
         self._unsettled: list[Any] = sorted(self.journal.rows(UNSETTLED), key=_place_of)
         self._records: set[int] = set()
-        self._places = itertools.count(1 + max(map(_place_of, self._unsettled), default=0))
+        places = [_place_of(row) for row in self._unsettled]
+        # The peer of a row that cannot be read may remember its tag, so no other delivery gets that.
+        places += [_place_in(key) for key in self.journal.rows_set_aside.get(UNSETTLED, ())]
+        self._places = itertools.count(1 + max(places, default=0))
 
     def next_place(self) -> int:
         """A number for one more delivery; they grow with time."""
@@ -154,7 +176,8 @@ class LinkStore:
             retained.stored = True
             retained.terminus.known = True
             if name in self._ends:
-                retained.end = decode(self._ends[name], 0, Budget(types=TYPES))[0]
+                with self.journal.reading(ENDS, name):
+                    retained.end = _end_of(self._ends[name])
             if deadline is not None:
                 retained.deadline = self._clock.from_wall(deadline)
             if durable == TerminusDurability.UNSETTLED_STATE:
@@ -163,7 +186,10 @@ class LinkStore:
                 self.journal.drop(TERMINI, name)
                 self.write(retained)
         self._records = self._message_store.records if self._unsettled else set()
+        aside = self.journal.rows_set_aside
         for row in self._unsettled:
+            if row[1] in aside.get(TERMINI, ()) or row[4] in aside.get(MESSAGES, ()):
+                continue  # it stays, as what it belongs to does
             there = found.get(row[1])
             unsettled_store = None if there is None else there.terminus.unsettled_store
             if not isinstance(unsettled_store, _DeliveryStore) or not unsettled_store.restore(row):
@@ -421,5 +447,21 @@ def _id_of(key: Key) -> str:
     return json.dumps([key.container_id, key.name, int(key.role), key.user])
 
 
+def _end_of(octets: bytes) -> Source | Target:
+    found: Any = decode(octets, 0, Budget(types=TYPES))[0]
+    if not isinstance(found, Source | Target):
+        raise ValueError(f"{found!r:.60} is neither a source nor a target")
+    return found
+
+
 def _place_of(row: Any) -> int:
     return cast("int", row[2])
+
+
+def _place_in(key: Any) -> int:
+    """The place of a row by its key, which ends with the tag; 0 if the tag was the peer's."""
+    tag = str(key).rpartition(" ")[2]
+    try:
+        return int(tag, 16) if len(tag) == _TAG_DIGITS else 0
+    except ValueError:
+        return 0

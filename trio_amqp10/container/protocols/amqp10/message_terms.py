@@ -97,11 +97,9 @@ def terms_of(payload: bytes) -> Terms:
 
 
 def is_durable(payload: bytes) -> bool:
-    """Whether the header of a message in sections says so; False if it cannot be decoded."""
+    """Whether the header of a message in sections says so; True if it cannot be decoded: it may have said so."""
     if payload[:3] != _HEADER:
-        if payload[:1] == b"\x00" and payload[1:2] != b"\x53":  # a descriptor in one of its longer forms
-            return _read_durable(payload)
-        return False
+        return payload[:3] not in _LATER and _read_durable(payload)
     head = payload[3:7]
     if head[:1] == bytes((_LIST0,)) or (len(head) == 4 and head[0] == _LIST8 and not head[2]):
         return False
@@ -117,7 +115,7 @@ def _read_durable(payload: bytes) -> bool:
     try:
         return bool(Message.from_payload(payload).durable)
     except RemoteProtocolError:
-        return False
+        return True
 
 
 def for_next_hop(payload: bytes) -> bytes:

@@ -1,7 +1,8 @@
 """The forms of AMQP 1.0: messages in sections (3.2), and messages of other formats (2.8.11).
 
 Header, delivery count and annotations are what a container may change (3.2); the bare message stays the octets that
-came. A dead letter gets annotations (3.2.3) that say why:
+came. The lower octet of a message-format is a version (2.8.11): the formats 1 to 255 are later versions of that of the standard,
+and are read like it as far as they can be. A dead letter gets annotations (3.2.3) that say why:
 
 ================================  ==================================================================
 x-opt-deadletter-source           the address of the queue that it died in
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from trio_amqp10.container.nodes.content import USUAL, Content, Publication, Terms
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
+from trio_amqp10.message.sections import LAST_VERSION
 from trio_amqp10.peer.delivery import Delivery
 
 from .annotations import merged
@@ -61,12 +63,13 @@ class Sections(Content):
     Args:
         octets: the payload of a delivery, or of several transfers, whole.
         message: the same, if it is to be read otherwise than as ``Message`` reads it.
+        number: its message-format: 0, or a later version of that format (2.8.11).
     """
 
     __slots__ = ()
 
-    def __init__(self, octets: bytes, message: Message | None = None) -> None:
-        self.number = 0
+    def __init__(self, octets: bytes, message: Message | None = None, number: int = 0) -> None:
+        self.number = number
         self._standard = message
         durable = False if octets[:3] in _BODY else usual_durability(octets)
         if durable is not None:
@@ -87,13 +90,13 @@ class Sections(Content):
 
     def aged(self, left: int) -> Content:
         """So that it dies even on a way in circles (3.2.1)."""
-        message = Message.from_payload(self.octets)
+        message = self._read()
         message.ttl = left
-        return Sections(message.to_payload())
+        return self._changed(message)
 
     def acquired(self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None) -> Content:
         """The header counts the attempt (3.2.1), and annotations are merged (3.4.5)."""
-        message = Message.from_payload(self.octets)
+        message = self._read()
         try:
             first = message.first_acquirer
             if not (first or failed or annotations):
@@ -104,7 +107,7 @@ class Sections(Content):
                 message.delivery_count = min(message.delivery_count + 1, 0xFFFFFFFF)
             if annotations:
                 message.annotations = merged(message.annotations, annotations)
-            return Sections(message.to_payload())
+            return self._changed(message)
         except (RemoteProtocolError, LocalProtocolError) as fault:
             _log.debug("a message goes on unchanged: %s", fault)
             return self
@@ -130,7 +133,7 @@ class Sections(Content):
 
     def _marked(self, marks: Mapping[str, Any]) -> Content:
         """Without a ttl, and with these annotations; those that are None are removed."""
-        letter = Message.from_payload(self.octets)
+        letter = self._read()
         try:
             letter.ttl = None
             before = letter.annotations
@@ -139,7 +142,7 @@ class Sections(Content):
             letter.annotations = merged(
                 before, {key: mark for key, mark in marks.items() if mark is not None}
             )
-            return Sections(letter.to_payload())
+            return self._changed(letter)
         except (RemoteProtocolError, LocalProtocolError) as fault:
             _log.debug("a dead letter goes without annotations: %s", fault)
             return self
@@ -170,7 +173,7 @@ class Sections(Content):
         marked = copy(self.as_message())
         try:
             marked.annotations = {**marked.annotations, _EXCHANGE: exchange, _KEY: routing_key}
-            return Sections(marked.to_payload())
+            return self._changed(marked)
         except (RemoteProtocolError, LocalProtocolError):
             return self
 
@@ -195,8 +198,16 @@ class Sections(Content):
     def as_message(self) -> Message:
         message: Message | None = self._standard
         if message is None:
-            message = self._standard = Message.from_payload(self.octets)
+            message = self._standard = self._read()
         return message
+
+    def _read(self) -> Message:
+        """A message of its own of these octets."""
+        return Message.from_payload(self.octets, self.number)
+
+    def _changed(self, message: Message) -> Sections:
+        """The content that a changed message is, in the same version of the format."""
+        return Sections(message.to_payload(), number=self.number)
 
 
 class Opaque(Content):
@@ -204,9 +215,18 @@ class Opaque(Content):
 
     They are held and passed on as they are. A receiver of AMQP 1.0 gets those of another message-format with its number,
     and those of an unknown form as a body of data.
+
+    Whether their sender asked for durability cannot be read, so they count as durable: a store keeps them.
+
+    Args:
+        number: the message-format, or the number of the unknown form.
+        octets: the message.
     """
 
     __slots__ = ()
+
+    def __init__(self, number: int, octets: bytes) -> None:
+        super().__init__(number, octets, durable=True)
 
     @property
     def to(self) -> str | None:
@@ -232,9 +252,10 @@ class Arriving(Delivery):
     @property
     def content(self) -> Content:
         """What came, as nodes hold it."""
-        if self.message_format:
+        if self.message_format > LAST_VERSION:
             return Opaque(self.message_format, self.payload)
-        return Sections(self.payload, None if self.message_class is Message else self.message)
+        message = None if self.message_class is Message else self.message
+        return Sections(self.payload, message, self.message_format)
 
 
 _derived: Final[dict[type[Delivery], type[Arriving]]] = {Delivery: Arriving}
@@ -252,8 +273,10 @@ def arriving(plain: type[Delivery]) -> type[Arriving]:
 
 
 def received(message_format: int, octets: bytes) -> Content:
-    """The content of a delivery."""
-    return Opaque(message_format, octets) if message_format else Sections(octets)
+    """The content of a delivery; the number of an unknown form is negative."""
+    if 0 <= message_format <= LAST_VERSION:
+        return Sections(octets, number=message_format)
+    return Opaque(message_format, octets)
 
 
 def content_of_message(message: Message) -> Content:

@@ -2,7 +2,8 @@
 
 The class basic has the same fourteen properties as 0-9-1. A message of the class file or stream is turned into one of the class
 basic where it comes in, and back where it goes out by a consumer of that class: properties that both classes have keep their
-names, and ``filename`` is a header of that name. What the other class does not have is left out.
+names, and ``filename`` is a header of that name. What the other class does not have is left out. A file is persistent: its class
+is for reliable transfer (C 1101), and has no property that says so.
 
 Field tables of 10.3 have five letters: values of other protocols become a number, a text or octets, or are left out.
 """
@@ -31,13 +32,16 @@ P = TypeVar("P", bound=Properties)
 
 _FILENAME: Final = "filename"
 _ALTERNATE: Final = "alternate_exchange"
+_PERSISTENT: Final = 2
 
 
 def to_basic(properties: Properties) -> BasicProperties:
     """The properties of a message of any class as those of the class basic."""
     common = {name: getattr(properties, name) for _, name, _ in properties.rows if hasattr(_BASIC, name)}
-    if isinstance(properties, FileProperties) and properties.filename is not None:
-        common["headers"] = {**(properties.headers or {}), _FILENAME: properties.filename}
+    if isinstance(properties, FileProperties):
+        common["delivery_mode"] = _PERSISTENT
+        if properties.filename is not None:
+            common["headers"] = {**(properties.headers or {}), _FILENAME: properties.filename}
     return BasicProperties(**common)
 
 
