@@ -8,6 +8,7 @@ from typing import Final
 from tests.container.protocols.clients import CLIENTS, Client
 
 from .refusing_scripts import REFUSING, Refusing
+from .silence_scripts import SILENCE, Silence
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
@@ -19,23 +20,37 @@ class ProtocolUnderTest:
     Attributes:
         name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
         client: sends a message to a queue, and receives it from there.
+        silence: the calls of its client that await an answer.
         refusing: receivers that give a message back, and are not to get it again.
     """
 
     name: str
     client: Client
     refusing: Refusing
+    silence: Silence
 
 
 PROTOCOLS: Final = {
-    "1.0": ProtocolUnderTest(name="1.0", client=CLIENTS["1.0"], refusing=REFUSING["1.0"]),
-    "0-9-1": ProtocolUnderTest(name="0-9-1", client=CLIENTS["0-9-1"], refusing=REFUSING["0-9-1"]),
-    "10.3": ProtocolUnderTest(name="10.3", client=CLIENTS["10.3"], refusing=REFUSING["10.3"]),
+    "1.0": ProtocolUnderTest(
+        name="1.0", client=CLIENTS["1.0"], refusing=REFUSING["1.0"], silence=SILENCE["1.0"]
+    ),
+    "0-9-1": ProtocolUnderTest(
+        name="0-9-1", client=CLIENTS["0-9-1"], refusing=REFUSING["0-9-1"], silence=SILENCE["0-9-1"]
+    ),
+    "10.3": ProtocolUnderTest(
+        name="10.3", client=CLIENTS["10.3"], refusing=REFUSING["10.3"], silence=SILENCE["10.3"]
+    ),
     "amqp-fast": ProtocolUnderTest(
-        name="amqp-fast", client=CLIENTS["amqp-fast"], refusing=REFUSING["amqp-fast"]
+        name="amqp-fast",
+        client=CLIENTS["amqp-fast"],
+        refusing=REFUSING["amqp-fast"],
+        silence=SILENCE["amqp-fast"],
     ),
     "1.0-draft-2010": ProtocolUnderTest(
-        name="1.0-draft-2010", client=CLIENTS["1.0-draft-2010"], refusing=REFUSING["1.0-draft-2010"]
+        name="1.0-draft-2010",
+        client=CLIENTS["1.0-draft-2010"],
+        refusing=REFUSING["1.0-draft-2010"],
+        silence=SILENCE["1.0-draft-2010"],
     ),
 }
 """By name."""

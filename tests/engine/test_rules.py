@@ -427,7 +427,8 @@ def _() -> Told:
 
 @case("settle-mode")
 def _() -> Told:
-    _, script = receiving(strict=Strict(settle_mode=True), snd_settle_mode=0)
+    link, script = receiving(snd_settle_mode=0)
+    link.context.strict = Strict(settle_mode=True)
     return told(script, transfer(0, settled=True))
 
 
