@@ -747,6 +747,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
                     for store in self.stores:
                         await store.flushed()
 
+    async def hang_up(self) -> None:
+        """Give up the transport that there is, with a close if the peer has not had one; the connection may come back.
+
+        Cancelled: the close is written all the same, for at most a second.
+        """
+        await self.pump.part(partial(self._stack.close, None, trio.current_time()))
+
     def close_now(self, error: Error | None = None) -> None:
         """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens if we have closed."""
         if self._closed:
