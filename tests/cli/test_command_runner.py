@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import unicodedata
 from typing import Any
 
 import pytest
@@ -202,3 +204,14 @@ def test_control_characters_are_shown_and_not_obeyed() -> None:
 
 def test_credentials_are_not_blamed_for_a_peer_without_tls() -> None:
     assert explain(amqp.SecurityError("what the peer sent is not TLS")) == "what the peer sent is not TLS"
+
+
+def test_every_character_that_a_terminal_obeys_is_shown() -> None:
+    obeyed = [
+        chr(number)
+        for number in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(number)) in ("Cc", "Cf", "Zl", "Zp")
+    ]
+    kept = {each for each in obeyed if harmless(each) == each}
+    assert kept == {"\t", "\n", "\u200c", "\u200d"}
+    assert harmless("a\u202eb\U000e0041") == "a\\u202eb\\U000e0041"
