@@ -17,6 +17,7 @@ Longer than 400 lines: each call of a pump or of the application is short, and t
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.awaited_answers import AwaitedAnswers
@@ -393,6 +394,11 @@ class Engine:
         """
         self._handshake.refuse(explanation)
         self._finish()
+
+    def open_by(self, deadline: float) -> None:
+        """Give the peer no more time than that to open the connection; infinite for as much as ``Limits`` gives."""
+        if deadline != inf:
+            self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def accept_open(self, now: float, **arguments: Any) -> None:
         """The virtual host is there: the connection is open; ``arguments`` are those of open-ok. Errors as ``answer_start``."""

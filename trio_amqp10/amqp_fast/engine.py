@@ -17,6 +17,7 @@ Longer than 400 lines: each call of a pump or of the application is short, and t
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.awaited_answers import AwaitedAnswers
@@ -418,6 +419,11 @@ class Engine:
             reply_code=_R.SYNTAX_ERROR, reply_text=reply_text(_R.SYNTAX_ERROR, text)
         )
         self._refuse(now, frame_of(goodbye) if text else b"")
+
+    def open_by(self, deadline: float) -> None:
+        """Give the peer no more time than that to open the connection; infinite for as much as ``Limits`` gives."""
+        if deadline != inf:
+            self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def accept_open(self, now: float) -> None:
         """A server has the virtual host: the connection is open; errors as ``challenge``."""
