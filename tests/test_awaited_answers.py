@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from tests.amqp091 import pairs as pairs091
+from tests.amqp_fast import pairs as pairs_fast
 from tests.engine.helpers import begun, opened
+from tests.engine_pairs import events_of
 from tests.naive.performatives import frame
+from trio_amqp10 import amqp091, amqp_fast
+from trio_amqp10.amqp091 import spec as spec091
 from trio_amqp10.amqp091.engine import Engine as Engine091
 from trio_amqp10.amqp_fast.engine import Engine as EngineFast
 from trio_amqp10.awaited_answers import AwaitedAnswers
@@ -116,3 +123,50 @@ def test_stranger_has_the_time_that_is_less() -> None:
         engine.open_by(10.0)
         engine.open_by(20.0)
         assert engine.next_deadline() == 10.0
+
+
+def _lost(engine: Any) -> str:
+    return next(event.reason for event in events_of(engine) if type(event).__name__ == "ConnectionLost")
+
+
+def test_server_of_methods_that_does_not_answer_is_given_up() -> None:
+    client, _ = pairs091.open_client(amqp091.Limits(answer_timeout=7.0))
+    client.open_channel()
+    events_of(client)
+    client.handle_timer(0.0)
+    client.handle_timer(7.0)
+    assert "did not answer channel.open on channel" in _lost(client)
+    assert client.data_to_send()
+    assert client.data_to_send() is None
+
+
+def test_no_time_passes_while_the_server_says_that_it_is_blocked() -> None:
+    client, _ = pairs091.open_client(amqp091.Limits(answer_timeout=7.0))
+    client.open_channel(7)
+    client.receive_data(pairs091.written(spec091.ConnectionBlocked(reason="memory")), 0.0)
+    client.handle_timer(100.0)
+    client.receive_data(pairs091.written(spec091.ConnectionUnblocked()), 100.0)
+    client.handle_timer(100.0)
+    assert not any(type(event).__name__ == "ConnectionLost" for event in events_of(client))
+    client.handle_timer(107.0)
+    assert "channel 7" in _lost(client)
+
+
+def test_each_new_secret_is_awaited_by_itself() -> None:
+    client, _ = pairs091.open_client(amqp091.Limits(answer_timeout=7.0))
+    client.update_secret(b"a")
+    client.update_secret(b"b")
+    client.handle_timer(0.0)
+    client.receive_data(pairs091.written(spec091.ConnectionUpdateSecretOk()), 5.0)
+    client.handle_timer(5.0)
+    client.handle_timer(12.0)
+    assert "connection.update-secret" in _lost(client)
+
+
+def test_server_of_amqp_fast_that_does_not_reply_is_given_up() -> None:
+    client = pairs_fast.open_client(amqp_fast.Limits(answer_timeout=7.0))
+    client.answers.expect("key", "the command")
+    assert client.next_deadline() == 0.0
+    client.handle_timer(0.0)
+    client.handle_timer(7.0)
+    assert "did not answer the command" in _lost(client)
