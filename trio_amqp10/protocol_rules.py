@@ -4,7 +4,7 @@ One table, and nothing else: whoever finds a rule broken takes the words from he
 the exception, in the error that the peer is sent, and in the manual. Some limits of ours are among them: the
 standard leaves how much an end can take to that end (2.8.15, ``amqp:resource-limit-exceeded``).
 
-Ten rules can be held strictly or not: ``Strict`` says which. Knows no frame, and no endpoint.
+Twelve rules can be held strictly or not: ``Strict`` says which. Knows no frame, and no endpoint.
 
 Longer than 400 lines: the rules are as many as they are.
 """
@@ -83,6 +83,8 @@ class Strict:
         initial_delivery_count: a sender's attach has to name it (2.7.3); otherwise nothing means 0.
         duplicate_map_keys: a map with the same key twice is none (1.6.23); otherwise the last one counts. In
             performatives and in messages.
+        field_keys: the keys of properties, of ``info`` and of filter sets are symbols (2.8.13, 3.5.8); otherwise a string is
+            taken as the symbol of the same text is.
         annotation_keys: an annotation that is not known here, which is every one whose key does not begin with
             ``x-opt-``, ends the link (3.2.10); otherwise they are kept and passed on. Not where a message is
             read while it comes in.
@@ -92,6 +94,8 @@ class Strict:
             taken.
         link_credit: a delivery beyond its credit ends the link (2.6.7); otherwise it is taken while no more than
             ``Limits.incoming_window`` deliveries wait.
+        settle_mode: a delivery that is sent settled on a link of snd-settle-mode unsettled, or unsettled on one of mode
+            settled, ends the link (2.7.5); otherwise it is taken as it comes, and counted.
         handle_max: a handle above what we announced closes the connection (2.7.2); otherwise it is taken, while
             there are handles of ours for the answers.
         attach_after_error: after a detach of ours with an error that did not close the link, its name comes back
@@ -102,11 +106,13 @@ class Strict:
     open_frame_size: bool = False
     permitted_outcome: bool = False
     initial_delivery_count: bool = False
+    field_keys: bool = False
     annotation_keys: bool = False
     duplicate_map_keys: bool = True
     section_order: bool = True
     incoming_window: bool = True
     link_credit: bool = True
+    settle_mode: bool = False
     handle_max: bool = True
     attach_after_error: bool = False
 
@@ -137,6 +143,14 @@ FIELD: Final = ProtocolRule(
     "connection",
     "a field has the type that is declared, and a value where it is mandatory; "
     "one that has not ends what its frame was about: a link, a session, or the connection",
+)
+FIELD_KEYS: Final = ProtocolRule(
+    "field-keys",
+    "2.8.13",
+    _C.INVALID_FIELD,
+    "connection",
+    "the keys of a map of ``fields``, such as properties and a filter set, are symbols; "
+    "one that is not ends what its frame was about, as of ``field``",
 )
 SURPLUS_FIELDS: Final = ProtocolRule(
     "surplus-fields", "1.4", _C.DECODE_ERROR, "connection", "a composite has no more fields than are declared"
@@ -217,6 +231,20 @@ IDLE: Final = ProtocolRule(
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "no end is silent for longer than the time-out that was announced",
+)
+ANSWER: Final = ProtocolRule(
+    "answer",
+    "2.5.1, 2.6.3, 4.2, 4.3",
+    _C.RESOURCE_LIMIT_EXCEEDED,
+    "connection",
+    "a begin, an attach, a declare and a discharge are answered within ``Limits.answer_timeout``",
+)
+NO_TERMINUS: Final = ProtocolRule(
+    "no-terminus",
+    "2.6.3",
+    _C.NOT_ALLOWED,
+    "link",
+    "who answers an attach without a terminus of its own detaches the link, within ``Limits.close_timeout``",
 )
 HEARTBEATS: Final = ProtocolRule(
     "heartbeats",
@@ -402,6 +430,13 @@ TRANSFER_SETTLE_MODE: Final = ProtocolRule(
     _C.INVALID_FIELD,
     "link",
     "a transfer does not ask for rcv-settle-mode second on a link that settles first",
+)
+SETTLE_MODE: Final = ProtocolRule(
+    "settle-mode",
+    "2.7.5",
+    _C.INVALID_FIELD,
+    "link",
+    "deliveries are never sent settled on a link of snd-settle-mode unsettled, and always on one of mode settled",
 )
 MAX_MESSAGE_SIZE: Final = ProtocolRule(
     "max-message-size", "2.7.3", _C.MESSAGE_SIZE_EXCEEDED, "link", "a message is no larger than we announced"

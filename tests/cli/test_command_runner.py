@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import unicodedata
 from typing import Any
 
 import pytest
@@ -285,3 +287,14 @@ async def test_receive_and_browse_print_octets_that_cannot_be_decoded_as_json(
             }
         nursery.cancel_scope.cancel()
     assert len(container.nodes["q"]) == 0  # type: ignore[arg-type]
+
+
+def test_every_character_that_a_terminal_obeys_is_shown() -> None:
+    obeyed = [
+        chr(number)
+        for number in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(number)) in ("Cc", "Cf", "Zl", "Zp")
+    ]
+    kept = {each for each in obeyed if harmless(each) == each}
+    assert kept == {"\t", "\n", "\u200c", "\u200d"}
+    assert harmless("a\u202eb\U000e0041") == "a\\u202eb\\U000e0041"

@@ -71,7 +71,9 @@ async def test_queue_applies_the_default_outcome_to_what_is_unsettled_when_its_l
                 assert (await receiver.receive()).message.delivery_count == dead
 
 
-async def test_queue_applies_undeliverable_here_by_default_to_the_link_that_comes_again() -> None:
+async def test_queue_applies_undeliverable_here_by_default_to_no_link_that_comes_under_the_same_name() -> (
+    None
+):
     container = Container()
     container.add_queue("q")
     async with two(container) as (one, other):
@@ -80,9 +82,9 @@ async def test_queue_applies_undeliverable_here_by_default_to_the_link_that_come
         async with other.open_receiver("q", name="same", source=source, credit=0) as receiver:
             await receiver.receive()
         async with other.open_receiver("q", name="same", source=source) as receiver:
-            assert await bodies(receiver, 1) == ["y"]
-        async with one.open_receiver("q") as receiver:
             assert await bodies(receiver, 1) == ["x"]
+        async with one.open_receiver("q") as receiver:
+            assert await bodies(receiver, 1) == ["y"]
 
 
 @pytest.mark.parametrize("before", [0, 3])

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
     from tests.contract.durable_scripts import Form
 
+from .last_words_scripts import LAST_WORDS, LastWords
+from .refusing_scripts import REFUSING, Refusing
+from .silence_scripts import SILENCE, Silence
+
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
 
@@ -31,6 +35,9 @@ class ProtocolUnderTest:
         narrow_consumer: a consumer that cannot take every message; None if it has the links of another protocol.
         durable_forms: sends a durable message in each form that the protocol has, by the name of the form.
         durable_topic_forms: the same for a topic.
+        last_words: a wrong answer to its client's open; None if the client says nothing to that.
+        silence: the calls of its client that await an answer.
+        refusing: receivers that give a message back, and are not to get it again.
     """
 
     name: str
@@ -40,6 +47,9 @@ class ProtocolUnderTest:
     narrow_consumer: NarrowConsumer | None
     durable_forms: Mapping[str, Form]
     durable_topic_forms: Mapping[str, Form]
+    refusing: Refusing
+    silence: Silence
+    last_words: LastWords | None
 
 
 PROTOCOLS: Final = {
@@ -51,6 +61,9 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["1.0"],
         durable_forms=DURABLE_FORMS["1.0"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["1.0"],
+        refusing=REFUSING["1.0"],
+        silence=SILENCE["1.0"],
+        last_words=LAST_WORDS["1.0"],
     ),
     "0-9-1": ProtocolUnderTest(
         name="0-9-1",
@@ -60,6 +73,9 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["0-9-1"],
         durable_forms=DURABLE_FORMS["0-9-1"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["0-9-1"],
+        refusing=REFUSING["0-9-1"],
+        silence=SILENCE["0-9-1"],
+        last_words=LAST_WORDS["0-9-1"],
     ),
     "10.3": ProtocolUnderTest(
         name="10.3",
@@ -69,6 +85,9 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["10.3"],
         durable_forms=DURABLE_FORMS["10.3"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["10.3"],
+        refusing=REFUSING["10.3"],
+        silence=SILENCE["10.3"],
+        last_words=LAST_WORDS["10.3"],
     ),
     "amqp-fast": ProtocolUnderTest(
         name="amqp-fast",
@@ -78,6 +97,9 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["amqp-fast"],
         durable_forms=DURABLE_FORMS["amqp-fast"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["amqp-fast"],
+        refusing=REFUSING["amqp-fast"],
+        silence=SILENCE["amqp-fast"],
+        last_words=LAST_WORDS["amqp-fast"],
     ),
     "1.0-draft-2010": ProtocolUnderTest(
         name="1.0-draft-2010",
@@ -87,6 +109,9 @@ PROTOCOLS: Final = {
         narrow_consumer=None,
         durable_forms=DURABLE_FORMS["1.0-draft-2010"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["1.0-draft-2010"],
+        refusing=REFUSING["1.0-draft-2010"],
+        silence=SILENCE["1.0-draft-2010"],
+        last_words=LAST_WORDS["1.0-draft-2010"],
     ),
 }
 """By name."""

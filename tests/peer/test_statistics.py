@@ -176,6 +176,7 @@ async def test_links_tell_messages_credit_and_what_is_unsettled() -> None:
             "unsettled": 3,
             "available": got["available"],
             "buffered": 2,
+            "missettled": 0,
         }
         first.accept()
         assert receiver.unsettled == 2

@@ -42,6 +42,8 @@ from .states import ChannelState, Lifecycle, Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.awaited_answers import AwaitedAnswers
+
     from .events import Event
     from .fast import DeliverNames
     from .fields import Letters
@@ -75,6 +77,8 @@ class Host(Protocol):
     partial: int
     held: int
 
+    @property
+    def answers(self) -> AwaitedAnswers: ...
     @property
     def profile(self) -> Profile: ...
     @property
@@ -184,6 +188,7 @@ class Channel:
         """
         self._lifecycle.step(Step.OPEN)
         self._write(self._make("channel.open", **arguments))
+        self._host.answers.expect(self, f"channel.open on channel {self.number}")
 
     def _make(self, name: str, **arguments: Any) -> Any:
         return self._host.methods.make(name, **arguments)
@@ -318,6 +323,7 @@ class Channel:
             close = {"reply_code": code, "reply_text": text, "class_id": class_id, "method_id": method_id}
             self._write(self._make("channel.close", **close))
             self._lifecycle.step(Step.SEND_CLOSE)
+            self._expect_nothing()
             self._break_off()
 
     def lose(self) -> None:
@@ -346,6 +352,16 @@ class Channel:
     def _await_answer(self, method: Method) -> None:
         if method.plan.waits(method):
             self._requests.setdefault(type(method), []).append(method)
+            self._host.answers.expect(id(method), f"{method.plan.name} on channel {self.number}")
+
+    def _expect_nothing(self) -> None:
+        """The channel is closed: its requests are not answered any more."""
+        answers = self._host.answers
+        if answers:
+            answers.answered(self)
+            for requests in self._requests.values():
+                for request in requests:
+                    answers.answered(id(request))
 
     def _owed_request(self, plan: Plan) -> Method | None:
         """The oldest request of the peer's that a method answers."""
@@ -550,7 +566,9 @@ class Channel:
         """The oldest request of ours that a method answers, which then waits no more."""
         for each in plan.answers:
             if requests := self._requests.get(each):
-                return requests.pop(0)
+                request = requests.pop(0)
+                self._host.answers.answered(id(request))
+                return request
         raise ReplyError(ReplyCode091.COMMAND_INVALID, f"{plan.name} answers no request")
 
     def _refuse(self, fault: ReplyError) -> None:
@@ -567,6 +585,7 @@ class Channel:
 
     def _end(self) -> None:
         """Closed for good: what nobody took can still be taken, but holds the reader back no more."""
+        self._expect_nothing()
         self._break_off()
         self._host.held -= self._held
         self._held = 0
@@ -579,6 +598,7 @@ class Channel:
 
     def _on_open_ok(self, _method: spec.ChannelOpenOk) -> None:
         self._lifecycle.receive(Step.OPEN_OK)
+        self._host.answers.answered(self)
         self._host.emit(ChannelOpened(self))
         self._host.touch(self)
 

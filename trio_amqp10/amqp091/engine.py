@@ -17,11 +17,13 @@ Longer than 400 lines: each call of a pump or of the application is short, and t
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from trio_amqp10.awaited_answers import AwaitedAnswers
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.reply_codes import ReplyCode091
+from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
 from .channel import Channel
 from .events import (
@@ -53,6 +55,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine"]
 
+_READING: Final = "reading"
+_BLOCKED: Final = "blocked"
+"""Why no time passes for the peer's answers: they are not read, or the peer reads nothing."""
+_SECRET: Final = "secret"
+"""The answer to connection.update-secret."""
 _SLICE_FRAMES: Final = 64
 _SLICE_OCTETS: Final = 64 * 1024
 _PART: Final = 16 * 1024
@@ -145,6 +152,9 @@ class Engine:
         self._largest_in = self._largest(_FRAME_MAX_BEFORE_TUNE)
         self._deaf = False  # after a bad frame, whose end nobody knows
         self._heartbeats = Heartbeats()
+        self.answers: AwaitedAnswers = AwaitedAnswers(
+            self.limits.answer_timeout if role is EndpointRole.CLIENT else None
+        )
         self._answered_close = False
         self._secrets = 0  # that the peer has not answered; or that we have not
         wait = self.limits.handshake_timeout
@@ -247,8 +257,11 @@ class Engine:
             or self.held > self.limits.buffer
             or (self.is_open and self.crowded is not None and self.crowded())
         )
-        if not wants:
+        if wants:
+            self.answers.go_on(_READING)
+        else:
             self._heartbeats.suspend()
+            self.answers.hold(_READING)
         return wants
 
     def awaits_eof(self) -> bool:
@@ -289,7 +302,7 @@ class Engine:
         """When ``handle_timer`` has something to do; None for never."""
         if self.state is ConnectionState.CLOSED:
             return None
-        deadlines = (self._deadline, self._heartbeats.deadline())
+        deadlines = (self._deadline, self._heartbeats.deadline(), self.answers.deadline())
         return min((each for each in deadlines if each is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
@@ -301,6 +314,11 @@ class Engine:
             self._lose(f"the peer took too long: {due}")
         elif self._heartbeats.silent(now, self.wants_data()):
             self._lose(f"the peer was silent for {2 * self.heartbeat} s, two heartbeats")
+        elif overdue := self.answers.take_overdue(now):
+            reason = self.answers.describe(overdue[0][1], self.limits.answer_timeout)
+            code = ReplyCode091.CONNECTION_FORCED
+            self.close(now, code, reply_text(code, reason))
+            self._lose(reason)
         elif self._heartbeats.due(now):
             if not self._wrote:
                 self.enqueue(self.profile.frames.heartbeat)
@@ -387,6 +405,11 @@ class Engine:
         self._handshake.refuse(explanation)
         self._finish()
 
+    def open_by(self, deadline: float) -> None:
+        """Give the peer no more time than that to open the connection; infinite for as much as ``Limits`` gives."""
+        if deadline != inf:
+            self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
+
     def accept_open(self, now: float, **arguments: Any) -> None:
         """The virtual host is there: the connection is open; ``arguments`` are those of open-ok. Errors as ``answer_start``."""
         self._deadline = None
@@ -442,6 +465,7 @@ class Engine:
         """
         self._require_open(EndpointRole.CLIENT)
         self._write(self.methods.make("connection.update-secret", new_secret=secret, reason=reason))
+        self.answers.expect(_SECRET, "connection.update-secret")
         self._secrets += 1
 
     def accept_secret(self) -> None:
@@ -671,9 +695,11 @@ class Engine:
         self.emit(ConnectionClosed(replace(method, reply_code=code)))
 
     def _on_blocked(self, method: spec.ConnectionBlocked) -> None:
+        self.answers.hold(_BLOCKED)
         self.emit(Blocked(method.reason))
 
     def _on_unblocked(self, _method: spec.ConnectionUnblocked) -> None:
+        self.answers.go_on(_BLOCKED)
         self.emit(Unblocked())
 
     def _on_update_secret(self, method: spec.ConnectionUpdateSecret) -> None:
@@ -684,6 +710,9 @@ class Engine:
         if not self._secrets:
             raise ReplyError(ReplyCode091.COMMAND_INVALID, "connection.update-secret-ok answers no request")
         self._secrets -= 1
+        self.answers.answered(_SECRET)
+        if self._secrets:
+            self.answers.expect(_SECRET, "connection.update-secret")
         self.emit(SecretAccepted())
 
     def _on_close_ok(self, _method: spec.ConnectionCloseOk) -> None:

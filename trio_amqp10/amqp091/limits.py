@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trio_amqp10.awaited_answers import ANSWER_TIMEOUT
+
 from .frames import FRAME_MIN
 
 __all__ = ["Limits"]
@@ -18,6 +20,9 @@ class Limits:
         frame_max: octets of a frame, 4096 at least; the lower of both ends' counts.
         heartbeat: seconds; a server's proposal, a client's wish. 0 for none.
         handshake_timeout: seconds until the connection is open; None for any time.
+        answer_timeout: seconds that a server has for the answer to a method of ours; a server that does not answer in that time
+            counts as broken, and the connection is closed. None for any time. No time passes while the server says that it is
+            blocked.
         close_timeout: seconds for the answer to our close.
         max_message_size: octets of the body of one content; more closes its channel with 406.
         max_partial: octets of all contents that are not complete; more closes the connection with 506.
@@ -33,6 +38,7 @@ class Limits:
     frame_max: int = 131_072
     heartbeat: int = 60
     handshake_timeout: float | None = 30.0
+    answer_timeout: float | None = ANSWER_TIMEOUT
     close_timeout: float = 5.0
     max_message_size: int = 128 * 1024 * 1024
     max_partial: int = 256 * 1024 * 1024

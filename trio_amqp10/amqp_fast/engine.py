@@ -17,8 +17,10 @@ Longer than 400 lines: each call of a pump or of the application is short, and t
 from __future__ import annotations
 
 from collections import deque
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.awaited_answers import AwaitedAnswers
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
@@ -57,6 +59,8 @@ _UNTUNED: Final = (
     ConnectionState.AWAIT_TUNE,
 )
 _FRAGMENTED: Final = (spec.HandleSend, spec.HandleNotify, spec.HandlePrepare)
+_READING: Final = "reading"
+"""Why no time passes for the peer's answers: they are not read."""
 _NEGOTIATED: Final = (spec.ConnectionChallenge, spec.ConnectionResponse, spec.ConnectionTune)
 
 
@@ -82,6 +86,7 @@ class Engine:
         braked: the application's switch: nothing is read while it is set. Call ``Pump.wake_writer`` when it is cleared.
         crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
             open connection, and nothing is read if it returns True; None for never. Call ``Pump.wake_writer`` when the answer changes.
+        answers: what the server must answer; the application says what it expects.
         now: the last time that the engine was told.
     """
 
@@ -133,6 +138,7 @@ class Engine:
         self._deaf = False  # behind octets whose end is not known
         self._goodbye = b""
         self._heartbeats = Heartbeats()
+        self.answers: AwaitedAnswers = AwaitedAnswers(self.limits.answer_timeout)
         wait = self.limits.handshake_timeout
         self._deadline: float | None = None if wait is None else now + wait
         if not self._server:
@@ -221,8 +227,11 @@ class Engine:
             or self.held > self.limits.buffer
             or (self.is_open and self.crowded is not None and self.crowded())
         )
-        if not wants:
+        if wants:
+            self.answers.go_on(_READING)
+        else:
             self._heartbeats.suspend()
+            self.answers.hold(_READING)
         return wants
 
     def receive_eof(self, now: float) -> None:
@@ -268,7 +277,7 @@ class Engine:
         """When ``handle_timer`` has something to do; None for never."""
         if self.state is ConnectionState.CLOSED:
             return None
-        deadlines = (self._deadline, self._heartbeats.deadline())
+        deadlines = (self._deadline, self._heartbeats.deadline(), self.answers.deadline())
         return min((each for each in deadlines if each is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
@@ -285,6 +294,10 @@ class Engine:
                 self._lose(f"the peer took too long: {due}")
         elif self._heartbeats.silent(now, self.wants_data()):
             self._lose("the peer was silent for two heartbeats")
+        elif overdue := self.answers.take_overdue(now):
+            reason = self.answers.describe(overdue[0][1], self.limits.answer_timeout)
+            self.close(now, _R.INTERNAL_ERROR, reply_text(_R.INTERNAL_ERROR, reason))
+            self._lose(reason)
         elif self._heartbeats.due(now) and self.is_open:
             self._write(spec.ConnectionPing())
 
@@ -406,6 +419,11 @@ class Engine:
             reply_code=_R.SYNTAX_ERROR, reply_text=reply_text(_R.SYNTAX_ERROR, text)
         )
         self._refuse(now, frame_of(goodbye) if text else b"")
+
+    def open_by(self, deadline: float) -> None:
+        """Give the peer no more time than that to open the connection; infinite for as much as ``Limits`` gives."""
+        if deadline != inf:
+            self._deadline = deadline if self._deadline is None else min(self._deadline, deadline)
 
     def accept_open(self, now: float) -> None:
         """A server has the virtual host: the connection is open; errors as ``challenge``."""

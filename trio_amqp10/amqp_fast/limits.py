@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trio_amqp10.awaited_answers import ANSWER_TIMEOUT
+
 from .frames import FRAME_MIN
 
 __all__ = ["Limits"]
@@ -22,6 +24,8 @@ class Limits:
         heartbeat: seconds after which the peer is asked to ping; 0 for not at all.
         txn_limit: messages of one transaction that a server takes; 0 for any number.
         handshake_timeout: seconds until the connection is open; None for any time.
+        answer_timeout: seconds that a server has for the reply to a command of ours that is no message; a server that does not
+            reply in that time counts as broken, and the connection is closed. None for any time.
         close_timeout: seconds for the answer to our close.
         penalty: seconds that a server waits before it ends a connection that did not come to be (3.2.12).
         max_message_size: octets of the body of a message; more closes its channel with 311.
@@ -40,6 +44,7 @@ class Limits:
     heartbeat: int = 0
     txn_limit: int = 0
     handshake_timeout: float | None = 30.0
+    answer_timeout: float | None = ANSWER_TIMEOUT
     close_timeout: float = 5.0
     penalty: float = 3.0
     max_message_size: int = 128 * 1024 * 1024

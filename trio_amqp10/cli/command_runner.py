@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
 __all__ = [
+    "CONTROLS",
     "CommandError",
     "Interrupts",
     "explain",
@@ -84,13 +85,30 @@ class Interrupts:
         scope.cancel()
 
 
-_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-"""Control characters but for tab and newline (ISO 6429): those that move the cursor, rename the window, type for the user."""
+CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
+"""What a terminal obeys rather than shows: control characters but for tab and newline (ISO 6429), which move the cursor, rename
+the window or type for the user; separators of lines and paragraphs; and format characters, which reorder what stands beside them
+or hide, but for the two joiners (U+200C, U+200D), without which some scripts cannot be read."""
 
 
 def harmless(text: str) -> str:
-    """What somebody else wrote, for a terminal: its control characters are shown, as ``\\x1b``, and not obeyed."""
-    return _CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    """What somebody else wrote, for a terminal: its control and format characters are shown, as ``\\x1b``, and not obeyed."""
+    return CONTROLS.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return (
+        f"\\x{number:02x}"
+        if number < 0x100
+        else f"\\u{number:04x}"
+        if number < 0x10000
+        else f"\\U{number:08x}"
+    )
 
 
 def say(text: str) -> None:
@@ -163,7 +181,8 @@ def run_plain(command: Callable[[], list[str]]) -> NoReturn:
     """Run a command that has no connection, print the lines that it returns, and end the process."""
     try:
         lines = command()
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        text = "".join(f"{line}\n" for line in lines)
+        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
     except CommandError as failure:
         say(f"amqp10: {failure}")

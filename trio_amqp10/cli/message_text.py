@@ -7,17 +7,20 @@ programming language. Knows no connection.
 from __future__ import annotations
 
 import json
-import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.json_values import to_json
 from trio_amqp10.message import Data, Message, Sequence
 from trio_amqp10.message.fields import PROPERTY_FIELDS
 
+from .command_runner import CONTROLS
+
+if TYPE_CHECKING:
+    import re
+
 __all__ = ["body_octets", "message_json", "raw_json"]
 
 _PROPERTIES = (*PROPERTY_FIELDS, "ttl")
-_CONTROLS = re.compile("[\x7f-\x9f]")
 _DEFAULTS = {"durable": False, "priority": 4, "first_acquirer": False, "delivery_count": 0}
 _MAPS = ("application_properties", "annotations", "delivery_annotations", "footer")
 
@@ -82,6 +85,12 @@ def _text_or_base64(octets: bytes) -> Any:
 
 def _dump(value: Any) -> bytes:
     text = json.dumps(value, ensure_ascii=False, separators=(", ", ": "))
-    # JSON escapes the control characters below U+0020 only; those above it some terminals obey, too.
-    text = _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    # JSON escapes the control characters below U+0020 only; terminals obey others, too.
+    text = CONTROLS.sub(_escaped, text)
     return text.encode(errors="surrogatepass")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    """A character as JSON has it in ASCII."""
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))

@@ -21,6 +21,7 @@ from trio_amqp10.errors import Condition, LocalProtocolError
 from .nodes.content import Content
 from .nodes.form_registry import content_of
 from .nodes.node import Lease, NotTakenError, RefusedError, SubscriptionTerms
+from .nodes.refusals import OutletKey
 from .nodes.relay import Feed
 
 if TYPE_CHECKING:
@@ -287,7 +288,9 @@ class WindowOutlet:
         subscription_terms: SubscriptionTerms | None = None,
     ) -> None:
         self.peer = peer
-        self.key: object = self
+        self.key: OutletKey = OutletKey()
+        self._own_key = self.key
+        self.pair: object = self
         self.copying = copying
         self.wants = wants
         self.subscription_terms: SubscriptionTerms = (
@@ -324,6 +327,7 @@ class WindowOutlet:
         if self._attached:
             self._attached = False
             self._node.remove_outlet(self)
+        self._own_key.end()
 
     def wake(self) -> None:
         """There may be room."""

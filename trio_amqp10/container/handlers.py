@@ -272,7 +272,7 @@ class Answering(HandlerNode):
         if address is None:
             return mine[-1] if mine and self.answers_unasked else None
         for outlet in mine:
-            if outlet.target == address if address != PAIRED else outlet.key == inlet.key:
+            if outlet.target == address if address != PAIRED else outlet.pair == inlet.pair:
                 return outlet
         if self.answers_unasked:
             for outlet in mine:

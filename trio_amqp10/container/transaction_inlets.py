@@ -60,7 +60,7 @@ class TransactionInlet:
 
     Attributes:
         peer: that posted them.
-        key: names the inlet.
+        pair: names the inlet.
         octets: of the messages that wait.
     """
 
@@ -76,8 +76,8 @@ class TransactionInlet:
         "_taken",
         "_waiting",
         "_watermark",
-        "key",
         "octets",
+        "pair",
         "peer",
     )
 
@@ -90,7 +90,7 @@ class TransactionInlet:
         fail_transaction: Callable[[str, str], object],
     ) -> None:
         self.peer: Peer = peer
-        self.key: object = self
+        self.pair: object = self
         self.octets: int = 0
         self._node = node
         self._clock = clock

@@ -11,7 +11,7 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Unpack
 
     from .limits import Limits
+    from .link import Link
     from .open_options import OpenKeywords
     from .write_buffer import WriteBuffer
 
@@ -354,7 +355,9 @@ class Connection(Lifecycle):
             self._on_empty_frame()
             return
         budget = Budget(
-            nodes=self.limits.performative_nodes, allow_duplicate_keys=not self.strict.duplicate_map_keys
+            nodes=self.limits.performative_nodes,
+            allow_duplicate_keys=not self.strict.duplicate_map_keys,
+            symbol_keys=self.strict.field_keys,
         )
         try:
             performative, pos = PERFORMATIVES.decode(body, 0, budget)
@@ -523,17 +526,21 @@ class Connection(Lifecycle):
 
     def next_deadline(self) -> float | None:
         """When ``handle_timer`` has something to do, by the caller's clock; None for never."""
-        if self.state is ConnectionState.OPENED:
-            return self._idle.deadline()
-        return self._close_deadline
+        if self.state is not ConnectionState.OPENED:
+            return self._close_deadline
+        context, due = self.context, self._idle.deadline()
+        for deadline in (context.answers.deadline(), context.detaches.deadline()):
+            if deadline is not None and (due is None or deadline < due):
+                due = deadline
+        return due
 
     def handle_timer(self, now: float) -> None:
-        """Do what is due: a heartbeat, an idle peer given up, a close that was never answered.
+        """Do what is due: a heartbeat, a silent peer given up, a close, an attach or the like that was never answered.
 
         Where it is called so late that the peer has given us up, the connection is closed with an error (2.4.5).
 
         Raises:
-            RemoteProtocolError: the peer was silent for too long.
+            RemoteProtocolError: the peer was silent for too long, or did not answer what it must answer.
         """
         self.context.now = now
         if self._close_deadline is not None and now >= self._close_deadline:
@@ -545,6 +552,7 @@ class Connection(Lifecycle):
             fault = rules.IDLE.broken(f"no frame from the peer for {silence:.0f} s")
             self.fail(fault)
             raise fault
+        self._check_answers(now)
         exceeded = self._idle.exceeded(now, self.write_buffer.wrote)
         if exceeded is not None:
             reason = f"nothing was written for {exceeded:.0f} s, which is longer than the peer waits (2.4.5)"
@@ -556,6 +564,22 @@ class Connection(Lifecycle):
             self.write_buffer.wrote = False
             if due:
                 self.write_buffer.keep_alive()
+
+    def _check_answers(self, now: float) -> None:
+        """End the links that the peer should have detached, or the connection if an answer is overdue.
+
+        Raises:
+            RemoteProtocolError: an answer is overdue.
+        """
+        context = self.context
+        for link, _ in context.detaches.take_overdue(now):
+            cast("Link", link).fail(
+                rules.NO_TERMINUS.broken("an attach without a terminus, and no detach behind it")
+            )
+        for _, what in context.answers.take_overdue(now):
+            fault = rules.ANSWER.broken(context.answers.describe(what, self.limits.answer_timeout))
+            self.fail(fault)
+            raise fault
 
 
 def _encode_open(performative: Open) -> bytes:

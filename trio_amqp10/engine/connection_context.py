@@ -12,6 +12,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10 import protocol_rules as rules
+from trio_amqp10.awaited_answers import AwaitedAnswers
 
 from .token_bucket import TokenBucket
 from .write_buffer import WriteBuffer
@@ -78,6 +79,8 @@ class Context:
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
         hungry: sessions with senders to be woken when octets were taken.
         dirty: sessions with something to write when octets are next taken.
+        answers: what the peer must answer.
+        detaches: links whose peer has no terminus for them, and must detach them (2.6.3).
         pool: counts the octets of deliveries in progress with those of other connections; None for a connection by itself.
     """
 
@@ -86,8 +89,10 @@ class Context:
         "_events",
         "_partial_octets",
         "_touched",
+        "answers",
         "awaiting_settlement_octets",
         "changed",
+        "detaches",
         "dirty",
         "feeding",
         "hungry",
@@ -124,6 +129,8 @@ class Context:
         self.feeding: dict[Writer, None] = {}
         self.hungry: dict[Writer, None] = {}
         self.dirty: list[Writer] = []
+        self.answers: AwaitedAnswers = AwaitedAnswers(limits.answer_timeout)
+        self.detaches: AwaitedAnswers = AwaitedAnswers(limits.close_timeout)
         self.pool: Pool | None = None
         self._partial_octets = 0
         self._touched: list[Touchable] = []

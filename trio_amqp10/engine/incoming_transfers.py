@@ -94,6 +94,7 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
             and len(tag) <= MAX_TAG
             and tag not in link.tags
             and link.state is _ATTACHED
+            and (settled is True) is not link.misfit
             and (link.max_message_size is None or len(payload) <= link.max_message_size)
         ):
             context = link.context
@@ -223,6 +224,8 @@ def skip(session: SessionCore, delivery_id: int | None) -> None:
 def _register(link: ReceiverLink, delivery: IncomingDelivery, part: Transfer) -> bool:
     """Take note of a delivery that begins; False where it must not (2.7.5)."""
     settlement = link.session.settlement
+    if (delivery.settled or not part.more) and not (part.aborted or link.fits_mode(settled=delivery.settled)):
+        return False
     if delivery.tag in link.tags:
         link.fail(rules.UNIQUE_TAG.broken(f"delivery-tag {delivery.tag!r} is that of an unsettled delivery"))
         return False
@@ -270,6 +273,9 @@ def _continue(link: ReceiverLink, incoming: Incoming, part: Transfer, payload: b
         return
     delivery.on_remote_state(part.state)
     if part.settled:
+        # If we have settled it, the sender answers that with its next transfer (2.7.6).
+        if not (delivery.settled or part.resume or link.fits_mode(settled=True)):
+            return
         link.session.settlement.drop(delivery)
         incoming.settled = delivery.settled = True
     elif part.settled is False and incoming.settled:
@@ -318,6 +324,8 @@ def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
 def _complete(link: ReceiverLink, incoming: Incoming) -> None:
     _drop(link, incoming)
     delivery = incoming.delivery
+    if not (delivery.settled or incoming.ignored or link.fits_mode(settled=False)):
+        return
     if delivery.inflow is not None:
         delivery.inflow.finish()
         link.context.touch(delivery.watcher)

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from trio_amqp10.awaited_answers import ANSWER_TIMEOUT
+
 __all__ = ["Limits"]
 
 
@@ -29,6 +31,8 @@ class Limits:
         handshake_timeout: from the first octet possible to the peer's ``open``.
         header_timeout: to the peer's first protocol header.
         layer_timeout: for the handshake of TLS, and for that of a WebSocket.
+        answer_timeout: for the answer to our begin or attach, and to what we ask of a coordinator; a peer that does not answer
+            in that time counts as broken, and the connection is closed. None for any time.
         close_timeout: from our ``close`` to the end of the transport, at the latest.
         min_idle_timeout: a peer that asks for a shorter idle time-out is refused (2.4.5).
         heartbeats: empty frames at once, and ``heartbeat_rate`` a second after those.
@@ -51,6 +55,7 @@ class Limits:
     handshake_timeout: float | None = 10.0
     header_timeout: float | None = 5.0
     layer_timeout: float | None = 5.0
+    answer_timeout: float | None = ANSWER_TIMEOUT
     close_timeout: float = 5.0
     min_idle_timeout: float = 1.0
     heartbeats: int | None = 100

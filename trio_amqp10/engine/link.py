@@ -183,6 +183,8 @@ class Link(Lifecycle):
         self.handle = handle
         self.source, self.target = source, target
         self.answered = self.remote is not None
+        if not self.answered:
+            self.context.answers.expect(self, f"the attach of link {self.name!r}")
         self.session.bind(self)
         if self.role is Role.SENDER:
             self.snd_settle_mode = snd_settle_mode
@@ -214,6 +216,9 @@ class Link(Lifecycle):
         self.step(Step.RECV_ATTACH)
         self.remote = attach
         self.remote_handle = attach.handle
+        self.context.answers.answered(self)
+        if self.state is LinkState.ATTACHED and not self.has_terminus():
+            self.context.detaches.expect(self, self.name)
         # Each end's own word is the actual mode; the other end's is what it would like (2.7.3).
         if self.role is Role.SENDER:
             self.rcv_settle_mode = attach.rcv_settle_mode
@@ -266,6 +271,7 @@ class Link(Lifecycle):
         self._abort()
         self.session.write_body(encode(Detach(handle=self.handle, closed=closed, error=error)))
         self.step(Step.SEND_DETACH)
+        self._stop_awaiting()
         self.closing = closed
         if error is not None:
             self._failed_at = self.session.windows.mark()
@@ -337,7 +343,13 @@ class Link(Lifecycle):
     def lost(self) -> None:
         """The session or the connection is gone."""
         self.step(Step.LOST)
+        self._stop_awaiting()
         self.wake()
+
+    def _stop_awaiting(self) -> None:
+        """Nothing that the peer owes is awaited any more."""
+        self.context.answers.answered(self)
+        self.context.detaches.answered(self)
 
     def wake(self) -> None:
         """Have the owner look at this link once the present octets are read."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message.sections import ANNOTATIONS, DELIVERY_ANNOTATIONS, FOOTER, read_section, scan
-from trio_amqp10.spec.transport import Attach, Flow, Role
+from trio_amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode
 from trio_amqp10.wire.composite import plan_of
 from trio_amqp10.wire.values import Symbol
 
@@ -30,6 +30,8 @@ __all__ = ["NOTHING", "CheckedReceiverLink", "ReceiverLink"]
 NOTHING: Final[deque[IncomingDelivery]] = deque()
 """The queue of every link on which nothing has come yet: an empty deque of its own takes more than the rest of a link."""
 
+_MISFITS: Final[dict[int, bool]] = {SenderSettleMode.UNSETTLED: True, SenderSettleMode.SETTLED: False}
+"""What ``settled`` may not be for each mode of the sender's (2.7.5)."""
 _PLACES: Final = (DELIVERY_ANNOTATIONS, ANNOTATIONS, FOOTER)
 """Where a message has annotations."""
 
@@ -45,6 +47,8 @@ class ReceiverLink(Link):
         streaming: deliveries in several transfers are queued at their first, and grow.
         inflows: those that are not both complete and read.
         tags: the unsettled deliveries by their tags.
+        missettled: deliveries that were sent settled, or unsettled, against the settle mode of the link (2.7.5).
+        misfit: what ``settled`` may not be, by that mode; None if it may be either.
         terminus: what is remembered beyond this endpoint, or None.
         hold: how many octets the queue may hold; None for any number.
         sheds: a delivery that has its outcome, and is remembered until its sender settles it, is remembered
@@ -58,6 +62,8 @@ class ReceiverLink(Link):
         "incoming",
         "inflows",
         "max_message_size",
+        "misfit",
+        "missettled",
         "queue",
         "sheds",
         "streaming",
@@ -74,6 +80,8 @@ class ReceiverLink(Link):
         self.max_message_size: int | None = self.context.limits.max_message_size
         self.incoming: Incoming | None = None
         self.tags: dict[bytes, IncomingDelivery] = {}
+        self.misfit: bool | None = None
+        self.missettled: int = 0
         self.terminus: ReceiverTerminus | None = None
         self.streaming: bool = False
         self.sheds: bool = False
@@ -95,6 +103,7 @@ class ReceiverLink(Link):
     def on_attach(self, attach: Attach) -> None:
         super().on_attach(attach)
         self.count_from(attach.initial_delivery_count or 0)
+        self.misfit = _MISFITS.get(attach.snd_settle_mode)
 
     def permits(self, state: object) -> bool:
         """Whether the source, as the sender says it, has this outcome; one without a list, or with an empty one, has all (3.5.3)."""
@@ -171,6 +180,18 @@ class ReceiverLink(Link):
         """Whether to take a delivery that there is no credit for: not by the standard, and never without end."""
         context = self.context
         return not context.strict.link_credit and len(self.queue) < context.limits.incoming_window
+
+    def fits_mode(self, *, settled: bool) -> bool:
+        """Whether a delivery may be settled, or not, by the mode of the link (2.7.5); the link fails if the rule is strict."""
+        if settled is not self.misfit:
+            return True
+        self.missettled += 1
+        if not self.context.strict.settle_mode:
+            return True
+        sent = "settled" if settled else "unsettled"
+        mode = SenderSettleMode(self.snd_settle_mode).name.lower()
+        self.fail(rules.SETTLE_MODE.broken(f"a delivery that is sent {sent}, on a link of mode {mode}"))
+        return False
 
     def take_credit(self) -> bool:
         """Use one credit for a delivery that begins; False where there is none (2.6.7)."""

@@ -127,11 +127,14 @@ class Session(SessionCore):
         self.write_body(body)
         self.step(Step.SEND_BEGIN)
         self.answered = self.remote is not None
+        if not self.answered:
+            self.context.answers.expect(self, "the begin of a session")
         self.dirty()  # flows that were asked for before we could write any
 
     def on_begin(self, begin: Begin, remote_channel: int) -> None:
         """The peer's begin, first or second."""
         self.step(Step.RECV_BEGIN)
+        self.context.answers.answered(self)
         self.remote = begin
         self.remote_channel = remote_channel
         self.windows.begun(begin.next_outgoing_id, begin.incoming_window, begin.outgoing_window)
@@ -153,6 +156,7 @@ class Session(SessionCore):
         self.flush()
         self.write_body(encode(End(error=error)))
         self.step(step)
+        self.context.answers.answered(self)
         if self.error is None:
             self.error = error
         self._drop_links()

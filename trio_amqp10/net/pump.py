@@ -269,6 +269,19 @@ class Pump:
         finally:
             await self.abort()
 
+    async def part(self, say_goodbye: Callable[[], object]) -> None:
+        """End a conversation that has failed: have the last words written, and stop a second later at most.
+
+        Args:
+            say_goodbye: closes the engine, if it has not failed by itself; called at once.
+
+        Cancelled: the last words are written all the same.
+        """
+        with trio.CancelScope(shield=True):
+            say_goodbye()
+            self.wake_writer()
+            await self.finish(_LINGER)
+
     async def flushed(self) -> None:
         """Wait until all that the engine has to send is written, or the pump is finished."""
         while not self._idle and not self.finished.is_set():

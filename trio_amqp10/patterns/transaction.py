@@ -225,9 +225,10 @@ class Transaction:
         """Ask for the end, and wait for the answer; what stands against it, if anything."""
         asked = False
         try:
-            delivery = await self._control.transmit(Message(Value(Discharge(txn_id=self.id, fail=fail))))
-            asked = True
-            outcome: Any = await delivery.outcome()
+            with self._control.session.connection.expecting("the discharge of a transaction"):
+                delivery = await self._control.transmit(Message(Value(Discharge(txn_id=self.id, fail=fail))))
+                asked = True
+                outcome: Any = await delivery.outcome()
         except (AmqpError, trio.ClosedResourceError) as lost:
             raise self._lost(lost, asked=asked) from lost
         if isinstance(outcome, Accepted):
@@ -333,8 +334,9 @@ class TransactionOpening(EnteredWithAsync):
         try:
             if not isinstance(control.remote.target, Coordinator):
                 raise TransactionError("what the peer has attached is no coordinator")
-            delivery = await control.transmit(Message(Value(Declare())))
-            outcome: Any = await delivery.outcome()
+            with control.session.connection.expecting("the declare of a transaction"):
+                delivery = await control.transmit(Message(Value(Declare())))
+                outcome: Any = await delivery.outcome()
             if not isinstance(outcome, Declared):
                 error = getattr(outcome, "error", None)
                 raise TransactionError(f"no transaction was declared, {describe(error)}", error)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -31,7 +31,7 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
-from trio_amqp10.protocol_rules import IDLE
+from trio_amqp10.protocol_rules import ANSWER, IDLE
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
@@ -48,7 +48,7 @@ from .sole_connection_request import detection_of
 from .statistics import ConnectionCounters, connection_statistics
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator
     from contextlib import AbstractContextManager
 
     from trio_amqp10.engine.connection import Connection as EngineConnection
@@ -77,6 +77,10 @@ _log = logging.getLogger("trio_amqp10.connection")
 
 _PATIENCE = 1.0
 """Seconds that an incoming link waits for somebody to iterate over ``incoming_links``."""
+
+
+_GIVEN_UP = frozenset({IDLE.name, ANSWER.name})
+"""Rules whose breach says that the peer is broken, not that it is wrong: as a loss of the transport."""
 
 
 class Connection(Waiter, trio.abc.AsyncResource):
@@ -283,7 +287,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 return None
             return connection_error(error)
         failure = self.pump.failure
-        silent = isinstance(failure, RemoteProtocolError) and failure.rule == IDLE.name
+        silent = isinstance(failure, RemoteProtocolError) and failure.rule in _GIVEN_UP
         if isinstance(failure, AmqpError) and not silent:
             return anew(failure)
         if self._closed or (failure is None and self._lost is None):
@@ -674,6 +678,17 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         return nullcontext() if self.recovery is None else self.recovery.restore_with(call)
 
+    @contextmanager
+    def expecting(self, what: str) -> Generator[None]:
+        """Give up the connection if the block takes longer than ``Limits.answer_timeout``; ``what`` names the request."""
+        answers, key = self.engine.context.answers, object()
+        answers.expect(key, what)
+        self.pump.wake_writer()
+        try:
+            yield
+        finally:
+            answers.answered(key)
+
     def _on_attached(self, link: Any) -> None:
         if link.owner is not None:
             link.owner.on_attached()
@@ -731,6 +746,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 with trio.move_on_after(self.close_timeout, shield=True):
                     for store in self.stores:
                         await store.flushed()
+
+    async def hang_up(self) -> None:
+        """Give up the transport that there is, with a close if the peer has not had one; the connection may come back.
+
+        Cancelled: the close is written all the same, for at most a second.
+        """
+        await self.pump.part(partial(self._stack.close, None, trio.current_time()))
 
     def close_now(self, error: Error | None = None) -> None:
         """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens if we have closed."""

@@ -290,7 +290,7 @@ class Dialling(EnteredWithAsync):
                 with contextlib.suppress(SessionEndedError):
                     await self._first_session.begun()
         except Exception:  # (who is cancelled closes in due form)
-            await connection.pump.abort()
+            await connection.hang_up()
             raise
 
     async def _close_without(self, capability: str, connection: Connection, stack: Stack) -> None:

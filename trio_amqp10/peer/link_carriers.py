@@ -104,6 +104,10 @@ class LinkConnection(Protocol):
         """Whether the connection is over; one that comes back is not."""
         ...
 
+    def expecting(self, what: str) -> AbstractContextManager[None]:
+        """As ``Connection.expecting``."""
+        ...
+
     def open_sender(self, *args: Any, **options: Any) -> Any:
         """As ``Connection.open_sender``."""
         ...

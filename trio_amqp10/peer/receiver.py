@@ -232,7 +232,8 @@ class Receiver(Link["ReceiverLink"]):
         await trio.lowlevel.checkpoint()
         while self._link.drain and self._link.credit:
             self.check_alive()
-            await self.wait()
+            with self._conn.expecting(f"the drain of link {self.name!r}"):  # each time that something came
+                await self.wait()
         self.check_alive()
 
     # -- deliveries -------------------------------------------------------------------------

@@ -72,6 +72,10 @@ class RecoverableConnection(Protocol):
         """Whether the transport, or the peer on it, is of no use any more."""
         ...
 
+    async def hang_up(self) -> None:
+        """As ``Connection.hang_up``."""
+        ...
+
     def lost_to(self) -> Exception:
         """Why the last transport is gone."""
         ...
@@ -261,9 +265,7 @@ class Recovery:
 
     async def _hang_up(self) -> None:
         """What was dialled is of no use after all, or did not come to be."""
-        pump = self._connection.pump
-        pump.cancel()
-        await pump.finished.wait()
+        await self._connection.hang_up()
 
     def _begin_sessions(self) -> None:
         for session in list(self.sessions):

@@ -9,6 +9,7 @@ Knows attempts and what is reported of them; knows no channel and no link.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import trio
@@ -34,6 +35,7 @@ class RedialledConnection(Protocol):
     """What is asked of a connection."""
 
     pump: Pump
+    engine: Any
     loss: Any
 
     def on_ready(self) -> None:
@@ -155,7 +157,8 @@ class RecoveryBase(ABC, Generic[C]):
 
     async def _clean_up(self, failure: Exception) -> None:
         """An attempt has failed."""
-        await self._connection.pump.abort()
+        connection = self._connection
+        await connection.pump.part(partial(connection.engine.close, trio.current_time()))
         if isinstance(failure, self.closed_error) and not self.is_final(failure):
             self._connection.loss = failure
 

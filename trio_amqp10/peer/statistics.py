@@ -129,6 +129,8 @@ class ReceiverStatistics(TypedDict):
     """Messages that the sender last said are waiting for credit."""
     buffered: int
     """Deliveries that came and were not handed out yet."""
+    missettled: int
+    """Deliveries that were sent settled, or unsettled, against the snd-settle-mode of the link (2.7.5)."""
 
 
 class ConnectionCounters(Traffic):
@@ -231,4 +233,5 @@ def receiving_figures(link: ReceiverLink, address: str | None) -> ReceiverStatis
         "unsettled": len(link.tags),
         "available": link.available,
         "buffered": len(link.queue),
+        "missettled": link.missettled,
     }

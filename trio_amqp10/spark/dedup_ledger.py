@@ -146,8 +146,8 @@ class _Single:
         return self._inlet.peer
 
     @property
-    def key(self) -> object:
-        return self._inlet.key
+    def pair(self) -> object:
+        return self._inlet.pair
 
     def take(self) -> Arrival | None:
         arrival, self._arrival = self._arrival, None

@@ -243,7 +243,9 @@ class Plan:
         """The same fault seen from here: a fault in a source ends what a fault in its attach ends."""
         detail = f"{error.composite}.{error.field}: {error.detail}" if error.composite else error.detail
         done = {field.name: getattr(obj, field.name) for field in self.fields[:index]}
-        return InvalidFieldError(detail, str(self.name), self.fields[index].wire_name, self.scope, done)
+        return InvalidFieldError(
+            detail, str(self.name), self.fields[index].wire_name, self.scope, done, error.broken
+        )
 
     def make_field_type(self) -> FieldType:
         """The type of a field that is this composite and no other, such as the error of a detach."""

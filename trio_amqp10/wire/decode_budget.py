@@ -51,9 +51,10 @@ class Budget:
         types: what to make of described values; without it they are ``Described``.
         allow_duplicate_keys: let the last of identical map keys win, where the standard calls such a map
             invalid (1.6.23).
+        symbol_keys: refuse a map of ``fields`` with a key that is no symbol (2.8.13).
     """
 
-    __slots__ = ("allow_duplicate_keys", "depth", "nodes", "types")
+    __slots__ = ("allow_duplicate_keys", "depth", "nodes", "symbol_keys", "types")
 
     def __init__(
         self,
@@ -62,11 +63,13 @@ class Budget:
         *,
         types: Types | None = None,
         allow_duplicate_keys: bool = False,
+        symbol_keys: bool = False,
     ) -> None:
         self.nodes: int = nodes
         self.depth: int = depth
         self.types: Types | None = types
         self.allow_duplicate_keys: Final = allow_duplicate_keys
+        self.symbol_keys: Final = symbol_keys
 
 
 NO_BUDGET: Final = Budget()

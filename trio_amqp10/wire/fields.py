@@ -16,13 +16,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, Scope
-from trio_amqp10.protocol_rules import FIELD
+from trio_amqp10.protocol_rules import FIELD, FIELD_KEYS, ProtocolRule
 
 from . import codes
 from .decode import TABLE, Reader
 from .encode import WRITERS, Writer, below, write_compound, write_value
 from .pair_map import PairMap
-from .values import Array, Described, ZeroWidthArray
+from .values import Array, Described, Symbol, ZeroWidthArray
 from .writers import check_class
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class InvalidFieldError(RemoteProtocolError):
         composite: the standard's name of the outermost type, such as ``amqp:attach:list``.
         field: the standard's name of its field.
         values: the fields before it, by Python name: enough to tell which link is meant.
+        broken: the rule that the field breaks.
     """
 
     def __init__(
@@ -82,9 +83,11 @@ class InvalidFieldError(RemoteProtocolError):
         field: str = "",
         scope: Scope = "connection",
         values: Mapping[str, Any] | None = None,
+        rule: ProtocolRule = FIELD,
     ) -> None:
         where = f"{composite}.{field}: " if composite else ""
-        super().__init__(FIELD.says(where + detail), FIELD.condition, scope, rule=FIELD.name)
+        super().__init__(rule.says(where + detail), rule.condition, scope, rule=rule.name)
+        self.broken: Final = rule
         self.detail = detail
         self.composite = composite
         self.field = field
@@ -202,6 +205,25 @@ def _scalar(name: str, write: Writer | None = None) -> FieldType:
 
 
 # Maps ------------------------------------------------------------------------------------------
+
+
+def _with_symbols(read: Reader) -> Reader:
+    """The same reader of a map, whose keys are symbols where the budget says so."""
+
+    def read_fields(buf: bytes, pos: int, budget: Budget) -> tuple[Any, int]:
+        value, pos = read(buf, pos, budget)
+        if budget.symbol_keys:
+            for key in value:
+                if not isinstance(key, Symbol):
+                    raise InvalidFieldError(
+                        f"a key of type {type(key).__name__}: {key!r:.100}", rule=FIELD_KEYS
+                    )
+        return value, pos
+
+    return read_fields
+
+
+_FIELDS: Final = {code: _with_symbols(read) for code, read in _readers("map").items()}
 
 
 def _write_keyed(out: bytearray, value: Any, depth: int, integers: bool) -> None:
@@ -371,5 +393,5 @@ binary = Annotated[bytes, _scalar("binary")]
 string = Annotated[str, _scalar("string")]
 symbol = Annotated[str, _scalar("symbol")]
 plain_map = Annotated[Mapping[Any, Any], _scalar("map")]
-symbol_map = Annotated[Mapping[Any, Any], _scalar("map", write_symbol_map)]
+symbol_map = Annotated[Mapping[Any, Any], FieldType("map", _FIELDS, write_symbol_map)]
 annotation_map = Annotated[Mapping[Any, Any], _scalar("map", write_annotations)]

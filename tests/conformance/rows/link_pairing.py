@@ -15,7 +15,7 @@ REQUIREMENTS = [
         "function_replies_on_the_link_of_the_same_name_where_the_request_asks_for_its_pair",
         mutants=(
             Change("return {_PAIRED: True} if", "return None if"),
-            Change("outlet.key == inlet.key", "True"),
+            Change("outlet.pair == inlet.pair", "True"),
         ),
         gap="the links may belong to two sessions of a connection, and need not say ``paired``",
     ),

@@ -6,6 +6,7 @@ What one version has of its own is in ``dial`` and in the client of 10.3.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, TypeVar
 
@@ -205,7 +206,7 @@ class DiallingBase(Generic[C]):
         try:
             await Login(connection, mechanisms, context, options.properties).run()
         except BaseException:
-            await connection.pump.abort()
+            await connection.pump.part(partial(engine.close, trio.current_time()))
             raise
         return "a stream" if place is None else str(place)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -177,7 +178,7 @@ class Dialling:
         try:
             await connection.opened()
         except BaseException:
-            await connection.pump.abort()
+            await connection.pump.part(partial(engine.close, trio.current_time()))
             raise
         return "a stream" if self._url is None else str(self._url)
 

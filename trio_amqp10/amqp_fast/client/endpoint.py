@@ -86,28 +86,32 @@ class Endpoint(Waiter, ABC):
             self.closed_here = why is None
         self.wake()
 
-    def new_tag(self) -> int:
-        """A tag that no command waits with; ``wait_for`` is to be called with it."""
+    def new_tag(self, *, bounded: bool = True) -> int:
+        """A tag that no command waits with; ``wait_for`` is to be called with it, and it is ``bounded`` as in ``expect``."""
         while True:
             self._last_tag = self._last_tag % 0xFFFF + 1
             if self._last_tag not in self._answers:
-                self.expect(self._last_tag)
+                self.expect(self._last_tag, bounded=bounded)
                 return self._last_tag
 
-    def expect(self, key: object) -> None:
-        """This will come; ``wait_for`` is to be called with it."""
+    def expect(self, key: object, *, bounded: bool = True) -> None:
+        """This will come, in ``Limits.answer_timeout`` if that is ``bounded``; ``wait_for`` is to be called with it."""
         self._answers[key] = []
+        if bounded:
+            self.connection.engine.answers.expect((self, key), self)
         self.connection.expect(1)
 
     def settle(self, key: object, value: Any) -> None:
         """This has come; it is dropped if it is not waited for."""
         if key in self._answers:
             self._answers[key].append(value)
+            self.connection.engine.answers.answered((self, key))
             self.wake()
 
     def forget(self, key: object) -> None:
         """This is not waited for any more."""
         del self._answers[key]
+        self.connection.engine.answers.answered((self, key))
         self.connection.expect(-1)
 
     def _write(self, command: Any, key: object) -> None:

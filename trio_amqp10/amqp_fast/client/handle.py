@@ -199,7 +199,7 @@ class Handle(Endpoint):
         self.connection.wake_writer()
 
     def _transmit(self, message: Message, name: str) -> int:
-        tag = self.new_tag()
+        tag = self.new_tag(bounded=False)  # where a message is placed takes as long as it must
         try:
             self.engine.send(message, name, tag)
         except LocalProtocolError:

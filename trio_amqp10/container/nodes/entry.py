@@ -59,7 +59,7 @@ class Eligibility(NamedTuple):
     """Which links may have a message.
 
     Attributes:
-        excluded: the keys of links that may not.
+        excluded: the keys of links that may not; see ``refusals``.
         reserved: the key of the only link that may; None for no such reservation.
     """
 
@@ -92,6 +92,10 @@ class EntryQueue(Protocol):
 
     def put_back(self, entry: Entry) -> None:
         """Its lease has ended, and it is available again, at once or when it is ``due``."""
+        ...
+
+    def refuse(self, entry: Entry, key: object) -> None:
+        """Keep the message from the receiver of this key, while that receiver is there (3.4.5)."""
         ...
 
     def drop(self, entry: Entry) -> None:
@@ -249,9 +253,7 @@ class Entry:
         due = self._queue.redelivery_time(self.failures + 1 if failed else 0, annotations)
         self._acquired(failed=failed, annotations=annotations, due=due)
         if undeliverable_here:
-            self.eligibility = Eligibility(
-                self.eligibility.excluded | {self.outlet_key}, self.eligibility.reserved
-            )
+            self._queue.refuse(self, self.outlet_key)
         self._queue.put_back(self)
 
     def lost(self) -> None:

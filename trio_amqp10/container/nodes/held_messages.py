@@ -21,7 +21,7 @@ from trio_amqp10.timer_heap import TimerHeap
 
 from .available import AvailableMessages
 from .deadletters import DeadLetters, Source
-from .entry import HIGHEST, SHIFT, Entry, EntryQueue, unpack_sequence
+from .entry import ANYONE, HIGHEST, SHIFT, Entry, EntryQueue, unpack_sequence
 from .watermark import OVERHEAD, Watermark
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ class OwningQueue(EntryQueue, Source, Protocol):
     """The queue, as far as what it holds needs it."""
 
     policy: QueuePolicy
+
+    def forget_refusals_of(self, entry: Entry) -> None:
+        """A message is gone for good, and some receivers had refused it for themselves."""
+        ...
 
     def on_gone(self, entry: Entry) -> None:
         """A message is gone for good: there is more room."""
@@ -244,7 +248,7 @@ class HeldMessages:
             self.forget(entry)
             return
         self._dying += 1
-        _end(entry)
+        self._end(entry)
 
         def done(gone: bool) -> None:
             if gone and not self.closed:
@@ -269,13 +273,21 @@ class HeldMessages:
 
     def forget(self, entry: Entry) -> None:
         """A message is gone for good."""
-        _end(entry)
+        self._end(entry)
         if entry.queue_store is not None:
             entry.queue_store.erase(entry)
         self.length -= 1
         self.octets -= entry.size
         self.unweigh(entry)
         self._owner.on_gone(entry)
+
+    def _end(self, entry: Entry) -> None:
+        """Nothing becomes of it any more, and it does not expire."""
+        entry.ended = True
+        if entry.timer is not None:
+            entry.timer.cancel()
+        if entry.eligibility is not ANYONE:
+            self._owner.forget_refusals_of(entry)
 
     # -- time -------------------------------------------------------------------------------
 
@@ -327,10 +339,3 @@ class HeldMessages:
 
 def _ignore(gone: bool) -> None:
     """Nothing waits for it."""
-
-
-def _end(entry: Entry) -> None:
-    """Nothing becomes of it any more, and it does not expire."""
-    entry.ended = True
-    if entry.timer is not None:
-        entry.timer.cancel()

@@ -282,7 +282,7 @@ class Inlet(Protocol):
         ...
 
     @property
-    def key(self) -> object:
+    def pair(self) -> object:
         """Names the link: equal to that of the outlet that it is paired with, which has the same name."""
         ...
 
@@ -342,7 +342,12 @@ class Outlet(Protocol):
 
     @property
     def key(self) -> object:
-        """Names the link: equal for one that was attached again, different for all others."""
+        """The identity of the receiver: the same for a link that is resumed; an ``OutletKey`` in protocols with refusals."""
+        ...
+
+    @property
+    def pair(self) -> object:
+        """As ``Inlet.pair``."""
         ...
 
     @property

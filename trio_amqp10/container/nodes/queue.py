@@ -11,7 +11,7 @@ accepted          it is gone
 rejected          it dies, counted as an attempt (3.4.3): the peer finds it invalid, and would find it so again
 released          it is available again, in its old place; nothing else changes
 modified          the same; ``failed`` counts an attempt, ``undeliverable_here`` keeps it from the
-                  link that said so, annotations are merged into its own; it dies of too many attempts
+                  link that said so, while there is that link (``refusals``), annotations are merged into its own; it dies of too many attempts
 lost              the outcome that its source has by default (3.5.3); without one, the same as a failed attempt,
                   because it may have been processed
 ================  ==================================================================================
@@ -62,6 +62,7 @@ from .held_messages import HeldMessages
 from .node import Node, NotTakenError, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .policy import LONGEST_DELAY, QueuePolicy
+from .refusals import Refusals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from .content import Content, Death, Publication
     from .message_store import QueueStore
     from .node import Arrival, Inlet, SubscriptionTerms
+    from .refusals import OutletKey
     from .watermark import Watermark
 
 __all__ = ["Queue"]
@@ -131,6 +133,7 @@ class Queue(Node):
         self._origins: dict[Inlet, str] = {}
         self._available = self.held.available
         self._groups = Groups(self._available, self._dispatch)
+        self._refusals = Refusals(self, self._available)
         self._consumers: dict[Outlet, QueueConsumer] = {}
         self._active: QueueConsumer | None = None
         self._browsers: dict[Outlet, QueueBrowser] = {}
@@ -791,6 +794,25 @@ class Queue(Node):
         delay = self.policy.delay_after(failures) if failures else 0
         return self._clock.now() + delay if delay else None
 
+    def refuse(self, entry: Entry, key: object) -> None:
+        """Keep a message from the receiver of this key, while that receiver is there (3.4.5)."""
+        if not self._closed:
+            self._refusals.add(entry, key)
+
+    def forget_refusals_by(self, key: OutletKey) -> None:
+        """A receiver is gone: what it refused for itself may go to any other, also to one of the same name."""
+        self._refusals.forget(key)
+        self._readmit_some()
+
+    def forget_refusals_of(self, entry: Entry) -> None:
+        """A message is gone for good."""
+        self._refusals.remove(entry)
+
+    def _readmit_some(self) -> None:
+        self._refusals.go_on()
+        if self._refusals.unfinished:
+            self._deadline_timer.schedule(self._clock.now())
+
     def put_back(self, entry: Entry) -> None:
         """A lease has ended, and the message is available again, in its old place, once it is due."""
         if self._closed:
@@ -922,6 +944,8 @@ class Queue(Node):
         if self.held.delayed:
             for entry in self.held.delayed.pop_due(self._clock.now()):
                 self._end_delay(entry)
+        if self._refusals.unfinished:
+            self._readmit_some()
         if self._unused_since is not None and self._end_of_use() <= self._clock.now():
             self._go()
 
@@ -936,6 +960,8 @@ class Queue(Node):
         return math.inf if since is None or expires is None else since + expires
 
     def _next_due(self) -> float:
+        if self._refusals.unfinished:
+            return self._clock.now()
         return min(self.held.next_deadline(), self._end_of_use())
 
     # -- the end ----------------------------------------------------------------------------
@@ -963,6 +989,7 @@ class Queue(Node):
         self._closed = True
         self._unused_since = None
         self._deadline_timer.cancel()
+        self._refusals.clear()
         self.held.close()
         super().close()
         self._unblock()  # what waits for room here may go elsewhere

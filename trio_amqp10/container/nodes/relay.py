@@ -40,7 +40,7 @@ Route = Callable[[str], Node]
 class Feed:
     """An inlet that is filled in this process."""
 
-    __slots__ = ("_arrivals", "_on_gone", "_on_taken", "key", "peer")
+    __slots__ = ("_arrivals", "_on_gone", "_on_taken", "pair", "peer")
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Feed:
         on_gone: Callable[[], object] | None = None,
     ) -> None:
         self.peer: Final = peer
-        self.key: object = self
+        self.pair: object = self
         self._arrivals: deque[Arrival] | None = None  # as long as there are any: an empty deque takes 0.7 KiB
         self._on_taken = on_taken
         self._on_gone = on_gone

@@ -28,6 +28,10 @@ _log = logging.getLogger("trio_amqp10.listen")
 
 
 class _OpenedByUs(Engine, Protocol):
+    def open_by(self, deadline: float) -> None:
+        """The client has no more time than that for its open."""
+        ...
+
     def accept_open(self, now: float) -> None:
         """The client is let in."""
         ...
@@ -66,6 +70,7 @@ class Conversation(ABC, Generic[EngineT, PeerT]):
     def __init__(self, accepted: AcceptedConnection, engine: EngineT, close_timeout: float) -> None:
         self.accepted: AcceptedConnection = accepted
         self.engine: EngineT = engine
+        engine.open_by(accepted.deadline)
         self.traffic: Final = Traffic()
         self.pump: Final = Pump(
             engine, accepted.transport.stream, self._on_event, self._on_over, totals=self.traffic

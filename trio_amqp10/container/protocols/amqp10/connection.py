@@ -508,7 +508,7 @@ class Amqp10Connection(ConnectedPeerBase):
         claimed = self._termini.claim(self._key(link), host, agreed, end, terminus, forgotten=forgotten)
         if isinstance(claimed.terminus, SenderTerminus):
             assert isinstance(end, SenderOutlet)
-            end.inherit(claimed.terminus)
+            end.inherit(claimed.terminus, claimed.outlet_key)
         else:
             assert isinstance(end, ReceiverInlet)
             end.inherit(claimed.terminus)

@@ -43,17 +43,17 @@ class LinkEnd(Generic[E]):
     """The container's end of a link; a ``LinkOwner``.
 
     Attributes:
-        key: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
+        pair: names the link: its peer, with the user that it proved to be, and its name (2.6.1).
         session: that the link is on.
         final: whether the link was closed, and not only detached (2.6.6); False while it is attached.
     """
 
-    __slots__ = ("_link", "_node", "_over", "final", "key", "session", "touched")
+    __slots__ = ("_link", "_node", "_over", "final", "pair", "session", "touched")
 
     def __init__(self, session: Session, link: E, node: Node, owner: Owner) -> None:
         self.touched: bool = False
         self.session: Session = session
-        self.key: object = (owner, link.name)
+        self.pair: object = (owner, link.name)
         self.final: bool = False
         self._link = link
         self._node = node

@@ -408,7 +408,7 @@ class OutletStore(_DeliveryStore):
             return None
         sent.payload, sent.message_format = to_transfer(content)
         sent.delivery.watcher = AbsentWatch(sent.delivery, len(sent.payload), lease)
-        return self._retained.key.link
+        return self._retained.outlet_key
 
     def claimed(self) -> None:
         """The peer is back: of what has no queue yet, nothing is known any more."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.container.nodes.content import Content
 from trio_amqp10.container.nodes.node import NotTakenError
+from trio_amqp10.container.nodes.refusals import OutletKey
 from trio_amqp10.container.protocols.amqp10.native_message import to_transfer
 from trio_amqp10.engine.delivery import OUTCOMES
 from trio_amqp10.engine.states import LinkState
@@ -55,13 +56,23 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     """A link on which a peer receives from a node. See ``LinkEnd`` for more attributes.
 
     Attributes:
+        key: what queues remember the link by, as long as its terminus is there (3.4.5).
         peer: whose link it is.
         copying: whether messages are copied to it (3.5.7).
         subscription_terms: what the peer wants to have by it.
         wants: its filter, given a message and its sender's container-id; None for all (3.5.8).
     """
 
-    __slots__ = ("_pending_sends", "_sender", "copying", "peer", "subscription_terms", "wants")
+    __slots__ = (
+        "_inherited",
+        "_pending_sends",
+        "_sender",
+        "copying",
+        "key",
+        "peer",
+        "subscription_terms",
+        "wants",
+    )
 
     def __init__(
         self,
@@ -75,10 +86,12 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         wants: Wants | None = None,
     ) -> None:
         super().__init__(session, link, node, peer.owner)
+        self.key: OutletKey = OutletKey()
         self.peer: Final = peer
         self.copying: Final = copying
         self.subscription_terms: SubscriptionTerms = subscription_terms
         self.wants: Final = wants
+        self._inherited = False
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
         link.confirms = node.may_refuse_outcomes
@@ -347,6 +360,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
                 if self._link.state is _GONE and self._ends_with_link:
                     self._link.session.settlement.forget(self._link)
                 self.peer.forget(self, closed=self._link.terminus is None)
+                if not self._inherited:
+                    self.key.end()
 
     @property
     def _ends_with_link(self) -> bool:
@@ -354,8 +369,10 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         asked = getattr(self.remote.source, "expiry_policy", None)
         return self._link.terminus is None and asked == ExpiryPolicy.LINK_DETACH
 
-    def inherit(self, terminus: SenderTerminus) -> None:
-        """Deliveries of an older link are this one's now."""
+    def inherit(self, terminus: SenderTerminus, key: OutletKey) -> None:
+        """Deliveries and refusals of an older link are this one's now."""
+        self.key = key
+        self._inherited = True
         self._link.terminus = terminus
         for sent in terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, (DeliveryWatch, AbsentWatch)):

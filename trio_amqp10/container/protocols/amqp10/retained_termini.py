@@ -335,6 +335,7 @@ class Termini:
 
     def _remove(self, retained: RetainedTerminus) -> None:
         del self._retained[retained.key]
+        retained.outlet_key.end()
         _stop(retained)
         self._uncount(retained)
         self._unweigh(retained)

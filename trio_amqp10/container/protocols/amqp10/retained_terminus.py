@@ -9,6 +9,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from trio_amqp10.container.nodes.refusals import OutletKey
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
 from trio_amqp10.net.login_failures import place_of
 from trio_amqp10.peer.terminus_store import Retention
@@ -16,7 +17,6 @@ from trio_amqp10.spec.messaging import ExpiryPolicy
 from trio_amqp10.spec.transport import Role
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.nodes.node import Owner
     from trio_amqp10.spec.messaging import Source, Target
     from trio_amqp10.timer_heap import Timer
 
@@ -39,11 +39,6 @@ class Key(NamedTuple):
     name: str
     role: bool
     user: str | None
-
-    @property
-    def link(self) -> tuple[Owner, str]:
-        """The same without the direction: two links of one name may be a pair."""
-        return (self.container_id, self.user), self.name
 
     def origin(self, host: str | None) -> str:
         """Which share it counts in: its user's; that of the peer's network if the peer is not authenticated."""
@@ -86,6 +81,7 @@ class RetainedTerminus:
         timer: calls for that, once it has a deadline; cancelled when it is attached again, or removed.
         stored: whether the store has a row of it.
         end: what our attach said of it, for a peer that recovers the link by its name alone (2.6.3); or None.
+        outlet_key: what queues remember a link by that receives; they forget it with the terminus (3.4.5).
         octets: of messages that came and wait for the link, while it is not attached.
     """
 
@@ -97,6 +93,7 @@ class RetainedTerminus:
         "key",
         "octets",
         "origin",
+        "outlet_key",
         "retention",
         "stored",
         "terminus",
@@ -114,6 +111,7 @@ class RetainedTerminus:
         self.timer: Timer[RetainedTerminus] | None = None
         self.stored: bool = False
         self.end: Source | Target | None = None
+        self.outlet_key: Final = OutletKey()
         self.octets: int = 0
 
     def new_terminus(self) -> SenderTerminus | ReceiverTerminus:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.container.nodes.refusals import OutletKey
 from trio_amqp10.container.protocols.amqp091.channel import TRANSACT, ServerChannel
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
@@ -50,6 +51,7 @@ class ServerChannel103(ChannelBase):
     def __init__(self, peer: ServedConnection103, engine: Channel, prefetch_max: int) -> None:
         self.options: Options = peer.options
         self.prefetch_max = prefetch_max
+        self.outlet_key: OutletKey = OutletKey()
         self._peer103 = peer
         self._distributed = False
         self._worked = False
@@ -154,6 +156,7 @@ class ServerChannel103(ChannelBase):
         if branch is not None:
             branch.over = True
         super().end()
+        self.outlet_key.end()
         self.files.end()
         self._peer103.tickets.forget(self)
 

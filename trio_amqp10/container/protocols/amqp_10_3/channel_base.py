@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
 
 if TYPE_CHECKING:
+    from trio_amqp10.container.nodes.refusals import OutletKey
+
     from .consuming import Consuming103
     from .files import FileTransfers
     from .options import Options
@@ -24,14 +26,16 @@ class ChannelBase(ServerChannel):
         options: of the server.
         files: that it stages in either direction.
         consuming103: what it receives: ``consuming`` of ``ServerChannel``, with what 10.3 adds.
+        outlet_key: what queues remember the channel by, as long as it is open (C 1096).
         prefetch_max: octets that may be out on it; 0 for any number (C 516-518).
     """
 
-    __slots__ = ("consuming103", "files", "options", "prefetch_max")
+    __slots__ = ("consuming103", "files", "options", "outlet_key", "prefetch_max")
 
     options: Options
     files: FileTransfers
     consuming103: Consuming103
+    outlet_key: OutletKey
     prefetch_max: int
 
     def check_ticket(self, number: int, right: str) -> None:

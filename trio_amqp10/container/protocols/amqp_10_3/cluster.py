@@ -147,7 +147,7 @@ class _RelayOutlet(ConsumerOutlet):
             wants=partial(is_of_another, origin),
             subscription_terms=SubscriptionTerms(name=queue.address, owner=channel.peer.owner),
         )
-        self.key = channel
+        self.key = channel.outlet_key
         self._proxy_name = proxy_name
 
     def _carried(self, published: Published) -> Any:

@@ -3,7 +3,7 @@
 A message that does not fit the window of its consumer, or that of the channel (C 516-518), waits here until some of what is out
 is settled; until then nothing more is taken. While nothing is out, a message of any size fits (C 974).
 
-An outlet has its channel as its key: a message that was rejected does not come to the same channel again (C 1096).
+An outlet has the key of its channel: a message that was rejected does not come to the same channel again (C 1096).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GetOutlet103(GetOutlet):
 
     def __init__(self, channel: ChannelBase, node: Node, name: str, *, no_ack: bool) -> None:
         super().__init__(channel, node, name, no_ack=no_ack, window=1)
-        self.key: object = channel
+        self.key = channel.outlet_key
 
     def _carried(self, published: Published) -> Carried:
         return carried(published)
@@ -57,7 +57,7 @@ class WindowConsumer(ConsumerOutlet):
         self, channel: ChannelBase, node: Node, name: str, tag: str, *, size: int, **others: Any
     ) -> None:
         super().__init__(channel, node, name, tag, **others)
-        self.key: object = channel
+        self.key = channel.outlet_key
         self.octets = 0
         self._size = 0 if self._no_ack else size
         self._consuming = channel.consuming103

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
     from trio_amqp10.container.protocols.amqp091.native_message import Published
+
+    from .channel_base import ChannelBase
 
 __all__ = ["StreamConsumer"]
 
@@ -51,7 +52,7 @@ class StreamConsumer(ConsumerOutlet):
 
     def __init__(
         self,
-        channel: ServerChannel,
+        channel: ChannelBase,
         node: Node,
         name: str,
         tag: str,
@@ -62,7 +63,7 @@ class StreamConsumer(ConsumerOutlet):
         **others: Any,
     ) -> None:
         super().__init__(channel, node, name, tag, no_ack=True, window=None, **others)
-        self.key: object = channel
+        self.key = channel.outlet_key
         self.dropped: int = 0
         self._size = size
         self._count = count
