@@ -42,6 +42,8 @@ from .states import ChannelState, Lifecycle, Step
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.output_queue import OutputQueue
+
     from .events import Event
     from .fast import DeliverNames
     from .fields import Letters
@@ -60,6 +62,9 @@ _OTHER: Final = {EndpointRole.CLIENT: EndpointRole.SERVER, EndpointRole.SERVER: 
 _PREFIXES: Final = 256
 """Method frames that are kept: of the places to which was published, or from which was delivered, last."""
 
+_OVERHEAD: Final = 512
+"""Octets that an arrival counts for beyond its own towards ``Limits.buffer``: an object takes more than the method on the wire."""
+
 _PUBLISH: Final = spec.BasicPublish.plan
 _DELIVER: Final = spec.BasicDeliver.plan
 
@@ -74,6 +79,7 @@ class Host(Protocol):
     user: str | None
     partial: int
     held: int
+    output: OutputQueue
 
     @property
     def profile(self) -> Profile: ...
@@ -82,6 +88,7 @@ class Host(Protocol):
     @property
     def is_open(self) -> bool: ...
     def enqueue(self, octets: bytes) -> None: ...
+    def count_partial(self, octets: int) -> None: ...
     def emit(self, event: Event) -> None: ...
     def touch(self, channel: Channel) -> None: ...
     def forget(self, channel: Channel) -> None: ...
@@ -168,8 +175,9 @@ class Channel:
         if not arrivals:
             self._arrivals = None
         if self._held:
-            self._held -= arrival.size
-            self._host.held -= arrival.size
+            size = arrival.size + _OVERHEAD
+            self._held -= size
+            self._host.held -= size
         return arrival
 
     # -- what we do -------------------------------------------------------------------------
@@ -212,7 +220,10 @@ class Channel:
         if request is not None:
             self._owed.remove(request)
         self._await_answer(method)
-        host.enqueue(frames)
+        if plan.name in host.profile.paused or (plan.content and not self._is_server):
+            host.output.add_paced(frames)
+        else:
+            host.enqueue(frames)
         return noted[1] if noted is not None else 0
 
     def publish(self, exchange: str, routing_key: str, content: Content, *, mandatory: bool = False) -> int:
@@ -239,7 +250,7 @@ class Channel:
             )
         frames = [prefix]
         frames += publish_rest(self.number, content, host.letters, host.largest_payload)
-        host.enqueue(b"".join(frames))
+        host.output.add_paced(b"".join(frames))
         numbers = self.numbers
         if not numbers.confirming:
             return 0
@@ -291,7 +302,7 @@ class Channel:
         frames = [begin, deliver_tag(tag, redelivered), end]
         frames += publish_rest(self.number, content, host.letters, host.largest_payload)
         numbers.deliveries.number(tag, no_ack)
-        host.enqueue(b"".join(frames))
+        host.output.add_paced(b"".join(frames))
         return tag
 
     def flow(self, active: bool) -> None:
@@ -431,9 +442,9 @@ class Channel:
 
     def _note(self, arrival: Arrival) -> None:
         """Have it for ``next_arrival``."""
-        host = self._host
-        self._held += arrival.size
-        host.held += arrival.size
+        host, size = self._host, arrival.size + _OVERHEAD
+        self._held += size
+        host.held += size
         if self._arrivals is None:
             self._arrivals = deque()
         self._arrivals.append(arrival)

@@ -119,7 +119,6 @@ class ChannelOutlet(WindowOutlet):
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return False
         channel.peer.messages_out += 1
-        channel.peer.pump.wake_writer()
         if self._no_ack:
             lease.accepted()
             return False

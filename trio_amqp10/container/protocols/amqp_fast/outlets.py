@@ -136,7 +136,6 @@ class ConsumerOutlet(HandleOutlet):
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.wake_writer()
         if self._unreliable:
             lease.accepted()
         else:
@@ -163,7 +162,6 @@ class ReplyOutlet(HandleOutlet):
             lease.rejected(Condition.RESOURCE_LIMIT_EXCEEDED.value, str(fault))
             return
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.wake_writer()
         lease.accepted()
 
 
