@@ -8,7 +8,10 @@ forgets, and at one more. Knows no clock: the caller says what time it is, in se
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from .partial_pool import Pool
 
 __all__ = ["InterruptedTransfer", "InterruptedTransfers", "Key"]
 
@@ -43,6 +46,9 @@ class InterruptedTransfers(Generic[T]):
         kept: seconds that a transfer is kept after it was released.
         max_number: transfers, active and idle, above which idle ones are forgotten.
         max_octets: octets of the bodies of idle ones, above which they are forgotten.
+
+    Attributes:
+        pool: counts the octets of idle ones with those of connections; None for none. See ``share``.
     """
 
     def __init__(self, kept: float, max_number: int, max_octets: int) -> None:
@@ -52,6 +58,7 @@ class InterruptedTransfers(Generic[T]):
         self._octets = 0
         self._active: dict[Key, T] = {}
         self._idle: OrderedDict[Key, T] = OrderedDict()  # the first ends first; a dict finds its first slowly
+        self.pool: Pool | None = None
 
     def __len__(self) -> int:
         return len(self._active) + len(self._idle)
@@ -60,6 +67,28 @@ class InterruptedTransfers(Generic[T]):
     def octets(self) -> int:
         """Octets of the bodies that are kept for a sender to come."""
         return self._octets
+
+    @property
+    def partial_octets(self) -> int:
+        """As of ``PoolMember``: those of active transfers count for their connections."""
+        return self._octets
+
+    def drop_largest(self, limit: str) -> bool:
+        """As of ``PoolMember``: forget the idle transfer that was broken off first."""
+        _ = limit
+        if not self._idle:
+            return False
+        _, oldest = self._idle.popitem(last=False)
+        self._weigh(-len(oldest.body))
+        return True
+
+    def share(self, pool: Pool | None) -> None:
+        """Have idle transfers count in this pool, and in no other; None for none."""
+        if pool is not self.pool:
+            if self.pool is not None:
+                self.pool.leave(self)
+            if pool is not None:
+                pool.join(self)
 
     def finish(self, transfer: T) -> None:
         """It has come whole, or is of no use. Nothing happens if it is not active here."""
@@ -70,8 +99,12 @@ class InterruptedTransfers(Generic[T]):
         if self._deactivate(transfer):
             transfer.until = now + self._kept
             self._idle[transfer.key] = transfer
-            self._octets += len(transfer.body)
+            self._weigh(len(transfer.body))
             self._forget(now)
+            while self.pool is not None and not self.pool.relieve(self):
+                self.drop_largest(
+                    str(self.pool)
+                )  # there is one: these transfers are what the pool has most of
 
     def _find(self, key: Key) -> T | None:
         """The transfer with this key, active or idle."""
@@ -81,7 +114,7 @@ class InterruptedTransfers(Generic[T]):
         """A connection receives it from now on; an idle one with the same key is forgotten."""
         idle = self._idle.pop(transfer.key, None)
         if idle is not None:
-            self._octets -= len(idle.body)
+            self._weigh(-len(idle.body))
         self._active[transfer.key] = transfer
 
     def _deactivate(self, transfer: T) -> bool:
@@ -100,4 +133,9 @@ class InterruptedTransfers(Generic[T]):
             if few and oldest.until > now:
                 return
             del idle[oldest.key]
-            self._octets -= len(oldest.body)
+            self._weigh(-len(oldest.body))
+
+    def _weigh(self, octets: int) -> None:
+        self._octets += octets
+        if self.pool is not None:
+            self.pool.octets += octets

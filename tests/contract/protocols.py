@@ -1,4 +1,7 @@
-"""The protocols that a container serves, with what the tests of this folder need of each."""
+"""The protocols that a container serves, with what the tests of this folder need of each.
+
+A protocol joins by one entry in each table that is imported here. ``test_protocols`` lists the features that a protocol lacks.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,35 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tests.container.protocols.clients import CLIENTS, Client
-from tests.contract.durable_scripts import DURABLE_FORMS, DURABLE_TOPIC_FORMS
-from tests.contract.loss_scripts import LOSS_SCRIPTS, LossScript
-from tests.contract.rights_scripts import SCRIPTS, Scripts
-from tests.contract.untakeable_scripts import UNTAKEABLE, NarrowConsumer
+
+from .durable_scripts import DURABLE_FORMS, DURABLE_TOPIC_FORMS
+from .last_words_scripts import LAST_WORDS, LastWords
+from .late_answers import LATE, LateScript
+from .loss_scripts import LOSS_SCRIPTS, LossScript
+from .memory_091 import MEMORY_091
+from .memory_10 import MEMORY_10, MEMORY_DRAFT
+from .memory_103 import MEMORY_103
+from .memory_fast import MEMORY_FAST
+from .refusing_scripts import REFUSING, Refusing
+from .rights_scripts import SCRIPTS, Scripts
+from .silence_scripts import SILENCE, Silence
+from .untakeable_scripts import UNTAKEABLE, NarrowConsumer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.contract.durable_scripts import Form
-
-from .last_words_scripts import LAST_WORDS, LastWords
-from .refusing_scripts import REFUSING, Refusing
-from .silence_scripts import SILENCE, Silence
+    from .durable_scripts import Form
+    from .memory_scripts import MemoryScript
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
+
+MEMORY: Final = {
+    "1.0": MEMORY_10,
+    "0-9-1": MEMORY_091,
+    "10.3": MEMORY_103,
+    "amqp-fast": MEMORY_FAST,
+    "1.0-draft-2010": MEMORY_DRAFT,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +47,16 @@ class ProtocolUnderTest:
     Attributes:
         name: as ``serve(dialects=...)`` has it; ``"1.0"`` for AMQP 1.0.
         client: sends a message to a queue, and receives it from there.
-        rights: what each method needs permission for.
+        rights: the permissions that each method needs.
         calls_at_loss: the public calls of its client; None if it has the client of another protocol.
         narrow_consumer: a consumer that cannot take every message; None if it has the links of another protocol.
         durable_forms: sends a durable message in each form that the protocol has, by the name of the form.
         durable_topic_forms: the same for a topic.
-        last_words: a wrong answer to its client's open; None if the client says nothing to that.
+        refusing: receivers that give a message back, and must not get it again.
         silence: the calls of its client that await an answer.
-        refusing: receivers that give a message back, and are not to get it again.
+        last_words: a wrong answer to its client's open; None if the client ends without an answer to that.
+        memory: requests of a peer that reads nothing, and contents that stay incomplete.
+        late: requests that are answered later.
     """
 
     name: str
@@ -50,68 +69,25 @@ class ProtocolUnderTest:
     refusing: Refusing
     silence: Silence
     last_words: LastWords | None
+    memory: MemoryScript
+    late: LateScript
 
 
 PROTOCOLS: Final = {
-    "1.0": ProtocolUnderTest(
-        name="1.0",
-        client=CLIENTS["1.0"],
-        rights=SCRIPTS["1.0"],
-        calls_at_loss=LOSS_SCRIPTS["1.0"],
-        narrow_consumer=UNTAKEABLE["1.0"],
-        durable_forms=DURABLE_FORMS["1.0"],
-        durable_topic_forms=DURABLE_TOPIC_FORMS["1.0"],
-        refusing=REFUSING["1.0"],
-        silence=SILENCE["1.0"],
-        last_words=LAST_WORDS["1.0"],
-    ),
-    "0-9-1": ProtocolUnderTest(
-        name="0-9-1",
-        client=CLIENTS["0-9-1"],
-        rights=SCRIPTS["0-9-1"],
-        calls_at_loss=LOSS_SCRIPTS["0-9-1"],
-        narrow_consumer=UNTAKEABLE["0-9-1"],
-        durable_forms=DURABLE_FORMS["0-9-1"],
-        durable_topic_forms=DURABLE_TOPIC_FORMS["0-9-1"],
-        refusing=REFUSING["0-9-1"],
-        silence=SILENCE["0-9-1"],
-        last_words=LAST_WORDS["0-9-1"],
-    ),
-    "10.3": ProtocolUnderTest(
-        name="10.3",
-        client=CLIENTS["10.3"],
-        rights=SCRIPTS["10.3"],
-        calls_at_loss=LOSS_SCRIPTS["10.3"],
-        narrow_consumer=UNTAKEABLE["10.3"],
-        durable_forms=DURABLE_FORMS["10.3"],
-        durable_topic_forms=DURABLE_TOPIC_FORMS["10.3"],
-        refusing=REFUSING["10.3"],
-        silence=SILENCE["10.3"],
-        last_words=LAST_WORDS["10.3"],
-    ),
-    "amqp-fast": ProtocolUnderTest(
-        name="amqp-fast",
-        client=CLIENTS["amqp-fast"],
-        rights=SCRIPTS["amqp-fast"],
-        calls_at_loss=LOSS_SCRIPTS["amqp-fast"],
-        narrow_consumer=UNTAKEABLE["amqp-fast"],
-        durable_forms=DURABLE_FORMS["amqp-fast"],
-        durable_topic_forms=DURABLE_TOPIC_FORMS["amqp-fast"],
-        refusing=REFUSING["amqp-fast"],
-        silence=SILENCE["amqp-fast"],
-        last_words=LAST_WORDS["amqp-fast"],
-    ),
-    "1.0-draft-2010": ProtocolUnderTest(
-        name="1.0-draft-2010",
-        client=CLIENTS["1.0-draft-2010"],
-        rights=SCRIPTS["1.0-draft-2010"],
-        calls_at_loss=None,
-        narrow_consumer=None,
-        durable_forms=DURABLE_FORMS["1.0-draft-2010"],
-        durable_topic_forms=DURABLE_TOPIC_FORMS["1.0-draft-2010"],
-        refusing=REFUSING["1.0-draft-2010"],
-        silence=SILENCE["1.0-draft-2010"],
-        last_words=LAST_WORDS["1.0-draft-2010"],
-    ),
+    name: ProtocolUnderTest(
+        name=name,
+        client=client,
+        rights=SCRIPTS[name],
+        calls_at_loss=LOSS_SCRIPTS.get(name),
+        narrow_consumer=UNTAKEABLE.get(name),
+        durable_forms=DURABLE_FORMS[name],
+        durable_topic_forms=DURABLE_TOPIC_FORMS[name],
+        refusing=REFUSING[name],
+        silence=SILENCE[name],
+        last_words=LAST_WORDS[name],
+        memory=MEMORY[name],
+        late=LATE[name],
+    )
+    for name, client in CLIENTS.items()
 }
 """By name."""

@@ -14,13 +14,13 @@ from trio_amqp10.draft_2010.connection import DraftConnection
 from trio_amqp10.draft_2010.registries import write
 from trio_amqp10.draft_2010.spec import transport as draft
 from trio_amqp10.draft_2010.spec.messaging import SectionCode, Source, Target
-from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.events import ConnectionClosed, SessionBegun, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.frames import EMPTY_FRAME, encode_frame
 from trio_amqp10.message import Message
+from trio_amqp10.partial_pool import Pool
 from trio_amqp10.protocol_headers import AMQP_HEADER
 from trio_amqp10.spec import transport as final
 from trio_amqp10.wire.values import Symbol, UInt
@@ -339,7 +339,7 @@ def test_write_buffer_is_true_with_dispositions_alone() -> None:
 def test_pool_bounds_messages_in_progress_of_all_connections() -> None:
     pool = Pool(1_000)
     script = Script(limits=Limits(partial_octets=None))
-    pool.join(script.connection)
+    pool.join(script.connection.context)
     link = script.attach(False)
     link.set_credit(5)
     script.said()

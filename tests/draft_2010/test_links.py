@@ -13,12 +13,12 @@ from trio_amqp10.draft_2010.registries import TYPES, read
 from trio_amqp10.draft_2010.spec import messaging, transactions
 from trio_amqp10.draft_2010.spec import transport as draft
 from trio_amqp10.draft_2010.spec.messaging import SectionCode, Source, Target, TransferState
-from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.events import LinkAttached, LinkDetached, SessionEnded
 from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.engine.unsettled_state import SenderTerminus
 from trio_amqp10.message import Data, Message, Value
+from trio_amqp10.partial_pool import Pool
 from trio_amqp10.spec import messaging as final
 from trio_amqp10.spec import transport
 from trio_amqp10.spec.transactions import Coordinator, Declare, Declared, Discharge, TransactionalState
@@ -453,7 +453,7 @@ def test_messages_in_progress_are_bounded_and_the_largest_goes(pooled: bool) -> 
     script, link = receiving(limits=Limits(partial_octets=None if pooled else 1_000))
     pool = Pool(1_000)
     if pooled:
-        pool.join(script.connection)
+        pool.join(script.connection.context)
     other = script.attach(False, name="other", handle=1)
     other.set_credit(5)
     script.said()
@@ -473,8 +473,8 @@ def test_largest_of_this_connection_goes_where_another_has_more_that_cannot() ->
     script, link = receiving(limits=Limits(partial_octets=None))
     other = Script().connection
     pool = Pool(1_000)
-    pool.join(script.connection)
-    pool.join(other)
+    pool.join(script.connection.context)
+    pool.join(other.context)
     script << transfer(0, data(b"x" * 10, last=False), more=True)
     other.context.partial_octets = 2_000
     script << transfer(0, data(b"x", first=False, last=False, offset=10), more=True)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.naive.script import Script, expected
-from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.partial_pool import Pool
 
 from .helpers import begun
 from .links import attached, transfer
@@ -25,7 +25,7 @@ def pooled(pool: Pool, limits: Limits | None = None) -> tuple[ReceiverLink, Scri
     """A receiver on a connection that counts there."""
     session, script = begun(limits)
     link = session.receiver("x")
-    pool.join(session.connection)
+    pool.join(session.connection.context)
     attached(script, session, link, 0, credit=20)
     return link, script
 
@@ -61,7 +61,7 @@ def test_row_48_streams_that_are_not_read_count_and_another_gives_for_them() -> 
     session, streaming = begun()
     link = session.receiver("x")
     link.stream()
-    pool.join(session.connection)
+    pool.join(session.connection.context)
     attached(streaming, session, link, 0, credit=20)
     streaming << transfer(0, 0, b"a" * 60, more=True) << transfer(0, None, b"a" * 10)
     _, script = pooled(pool)
@@ -87,7 +87,7 @@ def test_pool_forgets_a_connection_that_is_over() -> None:
     script << transfer(0, 0, b"a" * 60, more=True)
     connection = link.session.connection
     for _ in range(2):
-        pool.leave(connection)
+        pool.leave(connection.context)
         assert (pool.octets, connection.pool) == (0, None)
     script << transfer(0, None, b"a" * 60, more=True)
     assert pool.octets == 0
@@ -102,7 +102,7 @@ def test_windows_are_as_wide_as_there_is_room(own: int | None, shared: int | Non
     session, script = begun(limits)
     connection = session.connection
     if shared is not None:
-        Pool(shared).join(connection)
+        Pool(shared).join(connection.context)
     link = session.receiver("x")
     attached(script, session, link, 0, credit=20)
     assert connection.context.window_room() is None

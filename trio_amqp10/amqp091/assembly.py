@@ -1,7 +1,8 @@
 """One content as it comes on a channel: a method, a header, bodies, in that order and nothing between (0-9-1, 4.2.6).
 
 Octets are counted for the whole connection while a content is not complete, and compared with what was declared before
-they are stored.
+they are stored. What is stored takes no more memory than its octets, however small its frames are: small frames are joined,
+empty ones are not stored, and of the properties the octets alone are kept until the content is complete.
 """
 
 from __future__ import annotations
@@ -26,12 +27,17 @@ __all__ = ["Assembly", "Bounds"]
 _NAMES: Final = {METHOD: "method", HEADER: "content header", BODY: "content body"}
 
 
+_SMALL: Final = 1024
+"""Octets of a body frame under which it is joined with the frame before it."""
+
+
 class Bounds(Protocol):
     """What the connection lets its contents take together."""
 
     limits: Limits
     letters: Letters
-    partial: int
+
+    def count_partial(self, octets: int) -> None: ...
 
     @property
     def profile(self) -> Profile: ...
@@ -45,14 +51,15 @@ class Assembly:
         method: what is being taken; None between methods.
     """
 
-    __slots__ = ("_bodies", "_bounds", "_got", "_header", "expects", "method")
+    __slots__ = ("_bodies", "_bounds", "_got", "_octets", "_size", "expects", "method")
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self.expects: int = METHOD
         self.method: Method | None = None
-        self._header: ContentHeader | None = None
-        self._bodies: list[bytes] = []
+        self._octets: bytes | None = None  # of the properties, once the header has come
+        self._size = 0
+        self._bodies: list[bytes | bytearray] = []
         self._got = 0
 
     def check(self, kind: int, number: int) -> None:
@@ -82,9 +89,9 @@ class Assembly:
                 ReplyCode091.PRECONDITION_FAILED,
                 f"message size {header.size} is larger than max size {bounds.limits.max_message_size}",
             )
-        self._header = header
+        self._octets, self._size = header.octets, header.size
         self.expects = BODY
-        self._count(len(header.octets))
+        bounds.count_partial(len(header.octets))
         return header
 
     def is_aborted_by(self, payload: bytes) -> bool:
@@ -97,42 +104,44 @@ class Assembly:
         Raises:
             ReplyError: 501, more than the header declares; 506, too much is not complete.
         """
-        header = self._header
-        assert header is not None
         got = self._got + len(payload)
-        if got > header.size:
-            raise ReplyError(ReplyCode091.FRAME_ERROR, f"{got} octets of a body of {header.size}")
+        if got > self._size:
+            raise ReplyError(ReplyCode091.FRAME_ERROR, f"{got} octets of a body of {self._size}")
         self._got = got
-        self._bodies.append(payload)
-        self._count(len(payload))
+        bodies = self._bodies
+        if len(payload) >= _SMALL or got == self._size:
+            bodies.append(payload)
+        elif bodies and isinstance(bodies[-1], bytearray):
+            bodies[-1] += payload
+        elif payload:
+            bodies.append(bytearray(payload))
+        self._bounds.count_partial(len(payload))
 
     def whole(self) -> Content | None:
         """The content, once it is complete; then the next frame is a method again."""
-        header = self._header
-        if header is None or self._got < header.size:
+        if self._octets is None or self._got < self._size:
             return None
-        body = self._bodies[0] if len(self._bodies) == 1 else b"".join(self._bodies)
+        content = self._content(self._octets)
         self.drop()
-        return Content(header.properties, body, header.octets)
+        return content
 
     def part(self) -> Content | None:
         """What came of a content that is not complete; None before its header."""
-        header = self._header
-        return None if header is None else Content(header.properties, b"".join(self._bodies), header.octets)
+        return None if self._octets is None else self._content(self._octets)
 
     def drop(self) -> None:
         """Nothing of a content is stored any more; the next frame is a method."""
-        if self._header is not None:
-            self._bounds.partial -= self._got + len(self._header.octets)
+        if self._octets is not None:
+            self._bounds.count_partial(-self._got - len(self._octets))
         self.expects = METHOD
-        self._header = None
+        self._octets = None
         self._bodies = []
         self._got = 0
 
-    def _count(self, octets: int) -> None:
-        bounds = self._bounds
-        bounds.partial += octets
-        if bounds.partial > bounds.limits.max_partial:
-            raise ReplyError(
-                ReplyCode091.RESOURCE_ERROR, f"{bounds.partial} octets of contents that are not complete"
-            )
+    def _content(self, octets: bytes) -> Content:
+        assert self.method is not None
+        bounds, bodies = self._bounds, self._bodies
+        kind = bounds.profile.properties[self.method.plan.class_id]
+        whole = bodies[0] if len(bodies) == 1 else None
+        body = whole if isinstance(whole, bytes) else b"".join(bodies)
+        return Content(kind.decode(octets, 0, bounds.letters), body, octets)

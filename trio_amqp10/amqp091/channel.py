@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.awaited_answers import AwaitedAnswers
+    from trio_amqp10.output_queue import OutputQueue
 
     from .events import Event
     from .fast import DeliverNames
@@ -62,6 +63,9 @@ _OTHER: Final = {EndpointRole.CLIENT: EndpointRole.SERVER, EndpointRole.SERVER: 
 _PREFIXES: Final = 256
 """Method frames that are kept: of the places to which was published, or from which was delivered, last."""
 
+_OVERHEAD: Final = 512
+"""Octets that an arrival counts for beyond its own towards ``Limits.buffer``: an object takes more than the method on the wire."""
+
 _PUBLISH: Final = spec.BasicPublish.plan
 _DELIVER: Final = spec.BasicDeliver.plan
 
@@ -76,6 +80,7 @@ class Host(Protocol):
     user: str | None
     partial: int
     held: int
+    output: OutputQueue
 
     @property
     def answers(self) -> AwaitedAnswers: ...
@@ -88,6 +93,7 @@ class Host(Protocol):
     @property
     def is_open(self) -> bool: ...
     def enqueue(self, octets: bytes) -> None: ...
+    def count_partial(self, octets: int) -> None: ...
     def emit(self, event: Event) -> None: ...
     def touch(self, channel: Channel) -> None: ...
     def forget(self, channel: Channel) -> None: ...
@@ -174,8 +180,9 @@ class Channel:
         if not arrivals:
             self._arrivals = None
         if self._held:
-            self._held -= arrival.size
-            self._host.held -= arrival.size
+            size = arrival.size + _OVERHEAD
+            self._held -= size
+            self._host.held -= size
         return arrival
 
     # -- what we do -------------------------------------------------------------------------
@@ -219,7 +226,10 @@ class Channel:
         if request is not None:
             self._owed.remove(request)
         self._await_answer(method)
-        host.enqueue(frames)
+        if plan.name in host.profile.paused or (plan.content and not self._is_server):
+            host.output.add_paced(frames)
+        else:
+            host.enqueue(frames)
         return noted[1] if noted is not None else 0
 
     def publish(self, exchange: str, routing_key: str, content: Content, *, mandatory: bool = False) -> int:
@@ -246,7 +256,7 @@ class Channel:
             )
         frames, largest = [prefix], host.largest_payload
         frames += publish_rest(self.number, content, host.letters, largest, largest)
-        host.enqueue(b"".join(frames))
+        host.output.add_paced(b"".join(frames))
         numbers = self.numbers
         if not numbers.confirming:
             return 0
@@ -298,7 +308,7 @@ class Channel:
         frames = [begin, deliver_tag(tag, redelivered), end]
         frames += publish_rest(self.number, content, host.letters, host.largest_payload, ANY_SIZE)
         numbers.deliveries.number(tag, no_ack)
-        host.enqueue(b"".join(frames))
+        host.output.add_paced(b"".join(frames))
         return tag
 
     def flow(self, active: bool) -> None:
@@ -450,9 +460,9 @@ class Channel:
 
     def _note(self, arrival: Arrival) -> None:
         """Have it for ``next_arrival``."""
-        host = self._host
-        self._held += arrival.size
-        host.held += arrival.size
+        host, size = self._host, arrival.size + _OVERHEAD
+        self._held += size
+        host.held += size
         if self._arrivals is None:
             self._arrivals = deque()
         self._arrivals.append(arrival)

@@ -4,7 +4,7 @@ It offers a pump its calls: ``receive_slice`` and ``has_input`` (or ``receive_da
 ``transport_lost``, ``next_event``, ``data_to_send``, ``next_deadline``, ``handle_timer``, ``take_touched``, ``wants_data`` and
 ``awaits_eof``.
 0-9-1 has no credit for publishes, so the transport is the only brake: while ``wants_data`` is False the pump reads nothing,
-and the peer's silence does not count.
+and the peer's silence does not count. The same brake holds a peer that makes us write and does not read (``output_queue``).
 
 What is said until the connection is open is in ``handshake``; no octet is read while that waits for a decision.
 An error of the peer's ends the connection with its reply code, once the connection is open; before that the transport
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from trio_amqp10.awaited_answers import AwaitedAnswers
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.output_queue import OutputQueue
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
 from .channel import Channel
@@ -46,6 +47,8 @@ from .states import ConnectionState, Lifecycle, Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from trio_amqp10.partial_pool import Pool
 
     from . import spec
     from .events import Event
@@ -97,6 +100,9 @@ class Engine:
         frame_max: octets of a frame that were agreed.
         heartbeat: seconds that were agreed; 0 for none.
         partial: octets of contents that are not complete.
+        pool: counts them with those of other connections; None for none. See ``Pool.join``.
+        output: octets that wait to be written.
+        now: the last time that the engine was told.
         held: octets of arrivals that nobody took yet.
         braked: the application's switch: nothing is read while it is set. Call ``Pump.wake_writer`` when it is cleared.
         crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
@@ -126,6 +132,9 @@ class Engine:
         self.frame_max: int = FRAME_MIN
         self.heartbeat: int = 0
         self.partial = 0
+        self.pool: Pool | None = None
+        self.output: OutputQueue = OutputQueue(self.limits.write_buffer)
+        self.now: float = now
         self.held = 0
         self.braked = False
         self.crowded: Callable[[], bool] | None = None
@@ -143,9 +152,6 @@ class Engine:
         )
         self._buffer = bytearray()
         self._more = False
-        self._out: list[bytes] = []
-        self._queued = 0
-        self._wrote = False
         self._events: list[Event] = []  # few, and taken after each slice
         self._touched: dict[Channel, None] = {}
         self._channels: dict[int, Channel] = {}
@@ -182,12 +188,31 @@ class Engine:
     @property
     def queued(self) -> int:
         """Octets that wait to be written."""
-        return self._queued
+        return self.output.size
+
+    @property
+    def on_output(self) -> Callable[[], object] | None:
+        """As of ``net.engine_interface.Engine``."""
+        return self.output.on_output
+
+    @on_output.setter
+    def on_output(self, call: Callable[[], object] | None) -> None:
+        self.output.on_output = call
 
     @property
     def has_room(self) -> bool:
         """Whether less than ``Limits.write_buffer`` waits to be written; channels are woken when there is room again."""
-        return self._queued < self.limits.write_buffer
+        return self.output.has_room
+
+    @property
+    def has_room_for_answers(self) -> bool:
+        """Whether the peer may make us write more: otherwise its methods wait, and it is not read. Channels are woken as above."""
+        return self.output.has_room_for_answers
+
+    @property
+    def partial_octets(self) -> int:
+        """As of ``PoolMember``."""
+        return self.partial
 
     @property
     def largest_payload(self) -> int:
@@ -232,6 +257,7 @@ class Engine:
         Raises:
             ReplyError: as ``receive_data``.
         """
+        self.now = now
         if data:
             self._buffer += data
             self._heartbeats.heard(now)
@@ -250,11 +276,12 @@ class Engine:
         )
 
     def wants_data(self) -> bool:
-        """Whether the transport is to be read: not during a decision, while ``braked`` or ``crowded``, or with a full buffer."""
+        """Whether the transport is to be read: not during a decision, while ``braked`` or ``crowded``, or with a full buffer of either direction."""
         wants = self.state is ConnectionState.CLOSED or not (
             self.braked
             or self._handshake.waits_for_decision()
             or self.held > self.limits.buffer
+            or not self.output.has_room_for_answers
             or (self.is_open and self.crowded is not None and self.crowded())
         )
         if wants:
@@ -275,8 +302,8 @@ class Engine:
 
     def transport_lost(self) -> None:
         """The transport failed."""
-        self._out.clear()
-        self._queued = 0
+        self.output.clear()
+        self.output.on_output = None  # nobody writes any more
         self._lose("the transport was lost")
 
     def next_event(self) -> Event | None:
@@ -285,18 +312,16 @@ class Engine:
 
     def data_to_send(self) -> bytes | None:
         """Octets for the transport; None when there will be none again."""
-        if not self._out:
+        output = self.output
+        if not output:
             return None if self.state is ConnectionState.CLOSED else b""
-        if not self.has_room:
+        if not output.has_room:
             self._touched.update(dict.fromkeys(self._channels.values()))
-        data = b"".join(self._out)
-        self._out.clear()
-        self._queued = 0
-        return data
+        return output.take()
 
     def has_output(self) -> bool:
         """Whether ``data_to_send`` may have more than ``b""`` to give."""
-        return bool(self._out) or self.state is ConnectionState.CLOSED
+        return bool(self.output) or self.state is ConnectionState.CLOSED
 
     def next_deadline(self) -> float | None:
         """When ``handle_timer`` has something to do; None for never."""
@@ -320,9 +345,9 @@ class Engine:
             self.close(now, code, reply_text(code, reason))
             self._lose(reason)
         elif self._heartbeats.due(now):
-            if not self._wrote:
+            if not self.output.wrote:
                 self.enqueue(self.profile.frames.heartbeat)
-            self._wrote = False
+            self.output.wrote = False
 
     def take_touched(self) -> list[Channel]:
         """The channels to wake now."""
@@ -333,10 +358,32 @@ class Engine:
     # -- what a channel calls ---------------------------------------------------------------
 
     def enqueue(self, octets: bytes) -> None:
-        """Octets to send, after all others."""
-        self._out.append(octets)
-        self._queued += len(octets)
-        self._wrote = True
+        """Octets to send, after all others, because the peer asked for them."""
+        self.output.add(octets)
+
+    def count_partial(self, octets: int) -> None:
+        """So much more of contents that are not complete is held, or less, if it is negative.
+
+        Raises:
+            ReplyError: 506, this connection holds too much; or all together do, and this one most.
+        """
+        self.partial += octets
+        pool = self.pool
+        if pool is not None:
+            pool.octets += octets
+        if octets <= 0:
+            return
+        if self.partial > self.limits.max_partial:
+            raise _too_much(f"{self.limits.max_partial} octets on this connection")
+        if pool is not None and pool.octets > pool.limit and not pool.relieve(self):
+            raise _too_much(str(pool))
+
+    def drop_largest(self, limit: str) -> bool:
+        """As of ``PoolMember``: the connection is closed with 506, as it is for a content of its own that is too much."""
+        if not (self.partial and self._lifecycle.permits(Step.SEND_CLOSE)):
+            return False
+        self._fail(_too_much(limit), self.now)
+        return True
 
     def emit(self, event: Event) -> None:
         """Something for ``next_event``."""
@@ -757,9 +804,14 @@ class Engine:
         self._buffer.clear()
         self._more = False
         self._lose_channels()
+        self.output.notify()
 
     def _lose_channels(self) -> None:
         channels = list(self._channels.values())
         self._channels.clear()
         for channel in channels:
             channel.lose()
+
+
+def _too_much(limit: str) -> ReplyError:
+    return ReplyError(ReplyCode091.RESOURCE_ERROR, f"contents that are not complete take more than {limit}")

@@ -25,9 +25,11 @@ class Limits:
             blocked.
         close_timeout: seconds for the answer to our close.
         max_message_size: octets of the body of one content; more closes its channel with 406.
-        max_partial: octets of all contents that are not complete; more closes the connection with 506.
+        max_partial: octets of all contents that are not complete, staged files of 10.3 included; more closes the connection with 506.
+            What all connections of a listener may have together is ``serve(max_partial_octets=...)``.
         buffer: octets of arrivals that nobody took yet, above which ``wants_data`` is False.
-        write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False.
+        write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False; and octets of answers that the peer has
+            not read, above which its methods wait and ``wants_data`` is False.
         flow_control: obey a client's ``channel.flow`` with active false; otherwise it is answered with 540.
 
     Raises:

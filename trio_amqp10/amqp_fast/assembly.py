@@ -39,11 +39,11 @@ class Host(Protocol):
     limits: Limits
     now: float
     owner: str
-    partial: int
     partials: PartialMessages
 
     @property
     def tuning(self) -> Tuning: ...
+    def count_partial(self, octets: int) -> None: ...
 
 
 class Assembly:
@@ -54,9 +54,10 @@ class Assembly:
 
     Attributes:
         handle: to which it comes; None between messages.
+        counted: octets that it counts among those of messages that are not complete.
     """
 
-    __slots__ = ("_body", "_counted", "_head", "_host", "_prepared", "_streaming", "handle")
+    __slots__ = ("_body", "_head", "_host", "_prepared", "_streaming", "counted", "handle")
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -65,7 +66,7 @@ class Assembly:
         self._body = bytearray()
         self._prepared: PartialMessage | None = None
         self._streaming = False
-        self._counted = 0
+        self.counted: int = 0
 
     def take(self, handle: Handle, command: HandleSend | HandleNotify, fragment: bytes) -> Message | None:
         """The next fragment.
@@ -108,7 +109,7 @@ class Assembly:
             if self._prepared is None:
                 raise _refused("recovery of a message that was not prepared")
             self._head, self._body = self._prepared.head, self._prepared.body
-            self._counted = len(self._body)
+            self.counted = len(self._body)
             return fragment
         self._head, start = read_message_head(fragment)
         self.check(self._head)
@@ -130,19 +131,10 @@ class Assembly:
     def _add(self, octets: bytes) -> None:
         assert self._head is not None
         self._body += octets
-        self._counted += len(octets)
-        self._host.partial += len(octets)
         if len(self._body) > self._head.body_size:
             raise _invalid(f"more octets of body than body-size, which is {self._head.body_size}")
-        self._check_partial()
-
-    def _check_partial(self) -> None:
-        if self._host.partial > self._host.limits.max_partial:
-            raise ReplyError(
-                _R.INSUFFICIENT_RESOURCES,
-                f"more than {self._host.limits.max_partial} octets of messages that are not complete",
-                Level.CHANNEL,
-            )
+        self.counted += len(octets)
+        self._host.count_partial(len(octets))
 
     def _finish(self) -> Message:
         head, body, prepared = self._head, self._body, self._prepared
@@ -167,8 +159,8 @@ class Assembly:
         self._reset()
 
     def _reset(self) -> None:
-        self._host.partial -= self._counted
-        self._counted = 0
+        counted, self.counted = self.counted, 0
+        self._host.count_partial(-counted)
         self.handle = self._head = self._prepared = None
         self._body = bytearray()
 
@@ -187,9 +179,8 @@ class Assembly:
         message = host.partials.prepare(
             host.owner, fragment[:start], head, body, command.content_hash, host.now
         )
-        host.partial += len(message.body)
         try:
-            self._check_partial()
+            host.count_partial(len(message.body))
         except ReplyError:
             self.keep(message)
             raise
@@ -197,7 +188,7 @@ class Assembly:
 
     def keep(self, message: PartialMessage) -> None:
         """Keep a message that was prepared and not sent."""
-        self._host.partial -= len(message.body)
+        self._host.count_partial(-len(message.body))
         self._host.partials.release(message, self._host.now)
 
 

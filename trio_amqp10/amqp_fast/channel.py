@@ -57,7 +57,7 @@ class Host(assembly.Host, Protocol):
 
     @property
     def frame_max(self) -> int: ...
-    def enqueue(self, channel: Channel, octets: bytes) -> None: ...
+    def enqueue(self, channel: Channel, octets: bytes, *, paced: bool = False) -> None: ...
     def emit(self, event: Event) -> None: ...
     def touch(self, channel: Channel) -> None: ...
     def forget(self, channel: Channel) -> None: ...
@@ -109,6 +109,12 @@ class Channel:
     def state(self) -> ChannelState:
         """CLOSED, OPEN, CLOSE_SENT or CLOSE_RECEIVED."""
         return self._lifecycle.state
+
+    @property
+    def partial(self) -> int:
+        """Octets of messages on the channel that are not complete, prepared ones included."""
+        prepared = (each.prepared for each in self.handles.values())
+        return self.assembly.counted + sum(len(each.body) for each in prepared if each is not None)
 
     @property
     def largest(self) -> int:
@@ -277,13 +283,14 @@ class Channel:
             prepare = spec.HandlePrepare(
                 handle_id=item.handle.id, fragment_size=len(first), content_hash=hash_of(item.body)
             )
-            self._host.enqueue(self, frame_of(prepare) + first)
+            self._host.enqueue(self, frame_of(prepare) + first, paced=_is_paced(item.command))
         else:
             self._fragments(item.command, block, recovery=False)
 
     def _fragments(self, command: Any, block: bytes, *, recovery: bool) -> None:
         """Write a message, or what is left of it; the name of the destination stands on the last fragment (3.5.3)."""
         pieces = list(fragments_of(block, self.largest))
+        paced = _is_paced(command)
         for piece in pieces[:-1]:
             partial = replace(
                 command,
@@ -293,9 +300,9 @@ class Channel:
                 dest_name="",
                 **({"confirm_tag": 0} if isinstance(command, spec.HandleSend) else {}),
             )
-            self._host.enqueue(self, frame_of(partial) + piece)
+            self._host.enqueue(self, frame_of(partial) + piece, paced=paced)
         last = replace(command, fragment_size=len(pieces[-1]), recovery=recovery)
-        self._host.enqueue(self, frame_of(last) + pieces[-1])
+        self._host.enqueue(self, frame_of(last) + pieces[-1], paced=paced)
 
     def _write_waiting(self) -> None:
         """Nothing is prepared any more: write what waits, up to the next message that has to be."""
@@ -490,6 +497,11 @@ class Channel:
         self._held = 0
         self._host.forget(self)
         self._host.touch(self)
+
+
+def _is_paced(command: Any) -> bool:
+    """Whether a message is only sent while there is room: all but the answer to a BROWSE."""
+    return isinstance(command, spec.HandleSend) or bool(command.delivered)
 
 
 _SIZE = 256

@@ -3,7 +3,7 @@
 It offers a pump its calls: ``receive_slice`` and ``has_input`` (or ``receive_data`` for both), ``receive_eof``,
 ``transport_lost``, ``next_event``, ``data_to_send``, ``next_deadline``, ``handle_timer``, ``take_touched`` and ``wants_data``.
 There is no credit for what a client sends, so the transport is the only brake: while ``wants_data`` is False the pump reads
-nothing, and the peer's silence does not count.
+nothing, and the peer's silence does not count. The same brake holds a peer that makes us write and does not read.
 
 Commands of the connection are written before those of channels (2.2.9), and channels take turns, one command or fragment each,
 so that a large message of one holds up no other (2.2.5).
@@ -38,6 +38,8 @@ from .states import CONNECTION, EXPECTED, ConnectionState, Lifecycle, Step, When
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from trio_amqp10.partial_pool import Pool
 
     from .commands import Command, CommandTable
     from .events import Event
@@ -82,6 +84,8 @@ class Engine:
         partials: as given.
         owner: whose partial messages those of the peer are; a server sets it to the client's name.
         partial: octets of messages that are not complete.
+        pool: counts them with those of other connections; None for none. See ``Pool.join``.
+        on_output: as of ``net.engine_interface.Engine``.
         held: octets of arrivals that were not taken yet.
         braked: the application's switch: nothing is read while it is set. Call ``Pump.wake_writer`` when it is cleared.
         crowded: the application's question, for reasons that come and go elsewhere, as a full store: asked before each read of an
@@ -106,6 +110,8 @@ class Engine:
         self.partials: PartialMessages = PartialMessages() if partials is None else partials
         self.owner = ""
         self.partial = 0
+        self.pool: Pool | None = None
+        self.on_output: Callable[[], object] | None = None
         self.held = 0
         self.braked = False
         self.crowded: Callable[[], bool] | None = None
@@ -129,7 +135,7 @@ class Engine:
         self._out: list[bytes] = []
         self._queues: dict[Channel, deque[bytes]] = {}
         self._queued = 0
-        self._wrote = False
+        self._answers = 0  # of these octets: those that the peer made us write; never less than there are
         self._events: deque[Event] = deque()
         self._touched: dict[Channel, None] = {}
         self._channels: dict[int, Channel] = {}
@@ -164,6 +170,16 @@ class Engine:
     def has_room(self) -> bool:
         """Whether less than ``Limits.write_buffer`` waits to be written; channels are woken when there is room again."""
         return self._queued < self.limits.write_buffer
+
+    @property
+    def has_room_for_answers(self) -> bool:
+        """Whether the peer may make us write more: otherwise its commands wait, and it is not read. Channels are woken as above."""
+        return self._answers < self.limits.write_buffer
+
+    @property
+    def partial_octets(self) -> int:
+        """As of ``PoolMember``."""
+        return self.partial
 
     @property
     def frame_max(self) -> int:
@@ -221,10 +237,11 @@ class Engine:
         )
 
     def wants_data(self) -> bool:
-        """Whether the transport is to be read: not in a decision or a pause, while ``braked`` or ``crowded``, or with a full buffer."""
+        """Whether the transport is to be read: not in a decision or a pause, while ``braked`` or ``crowded``, or with a full buffer of either direction."""
         wants = (self._reads or self.state is ConnectionState.CLOSED) and not (
             self.braked
             or self.held > self.limits.buffer
+            or not self.has_room_for_answers
             or (self.is_open and self.crowded is not None and self.crowded())
         )
         if wants:
@@ -243,7 +260,8 @@ class Engine:
         """The transport failed."""
         self._out.clear()
         self._queues.clear()
-        self._queued = 0
+        self._queued = self._answers = 0
+        self.on_output = None  # nobody writes any more
         self._lose("the transport was lost")
 
     def next_event(self) -> Event | None:
@@ -263,6 +281,7 @@ class Engine:
                 if not queue:
                     del self._queues[channel]
         self._queued -= size
+        self._answers = min(self._answers, self._queued)
         if self.has_room and not had_room:
             self._touched.update(dict.fromkeys(self._channels.values()))
         if not parts and self.state is ConnectionState.CLOSED:
@@ -309,10 +328,42 @@ class Engine:
 
     # -- what a channel calls ---------------------------------------------------------------
 
-    def enqueue(self, channel: Channel, octets: bytes) -> None:
-        """Octets to send, behind all others of the channel."""
+    def enqueue(self, channel: Channel, octets: bytes, *, paced: bool = False) -> None:
+        """Octets to send, behind all others of the channel; ``paced`` if they were only made because there was room."""
+        self._note_output(len(octets))
         self._queues.setdefault(channel, deque()).append(octets)
-        self._queued += len(octets)
+        if not paced:
+            self._answers += len(octets)
+
+    def _note_output(self, octets: int) -> None:
+        if not self._queued and self.on_output is not None:
+            self.on_output()
+        self._queued += octets
+
+    def count_partial(self, octets: int) -> None:
+        """So much more of messages that are not complete is held, or less, if it is negative.
+
+        Raises:
+            ReplyError: 506 for the channel: this connection holds too much; or all together do, and this one most.
+        """
+        self.partial += octets
+        pool = self.pool
+        if pool is not None:
+            pool.octets += octets
+        if octets <= 0:
+            return
+        if self.partial > self.limits.max_partial:
+            raise _too_much(f"{self.limits.max_partial} octets on this connection")
+        if pool is not None and pool.octets > pool.limit and not pool.relieve(self):
+            raise _too_much(str(pool))
+
+    def drop_largest(self, limit: str) -> bool:
+        """As of ``PoolMember``: the channel that holds most is closed with 506, as it is for a message of its own that is too much."""
+        greediest = max(self._channels.values(), key=lambda each: each.partial, default=None)
+        if greediest is None or not greediest.partial:
+            return False
+        greediest.fail(_too_much(limit))
+        return True
 
     def emit(self, event: Event) -> None:
         """Something for ``next_event``."""
@@ -475,8 +526,9 @@ class Engine:
 
     def _enqueue(self, octets: bytes) -> None:
         if octets:
+            self._note_output(len(octets))
+            self._answers += len(octets)
             self._out.append(octets)
-            self._queued += len(octets)
 
     def _flush_channels(self, *, write: bool) -> None:
         """What channels wrote goes out now, or not at all."""
@@ -705,12 +757,20 @@ class Engine:
         self._buffer.clear()
         self._more = False
         self._lose_channels()
+        if self.on_output is not None:
+            self.on_output()  # the end of all output is news too
 
     def _lose_channels(self) -> None:
         for channel in list(self._channels.values()):
             channel.lose()
         self._channels.clear()
-        self._queues.clear()
+        self._flush_channels(write=False)
+
+
+def _too_much(limit: str) -> ReplyError:
+    return ReplyError(
+        _R.INSUFFICIENT_RESOURCES, f"messages that are not complete take more than {limit}", Level.CHANNEL
+    )
 
 
 def _free_number(taken: dict[int, Any], last: int) -> int:

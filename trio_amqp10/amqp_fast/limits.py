@@ -30,8 +30,10 @@ class Limits:
         penalty: seconds that a server waits before it ends a connection that did not come to be (3.2.12).
         max_message_size: octets of the body of a message; more closes its channel with 311.
         max_partial: octets of all messages that are not complete, prepared ones included; more closes their channel with 506.
+            What all connections of a listener may have together is ``serve(max_partial_octets=...)``.
         buffer: octets of arrivals that were not taken yet, above which ``wants_data`` is False.
-        write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False.
+        write_buffer: octets that wait to be written, above which ``Engine.has_room`` is False; and octets of answers that the peer has
+            not read, above which its commands wait and ``wants_data`` is False.
         dictionaries: whether short names of headers are exchanged for full ones (3.2.5.2).
 
     Raises:

@@ -252,7 +252,7 @@ def demo_command(frames: bool, dialect: str) -> None:
     type=parsed_by("parse_size"),
     default="256MiB",
     show_default=True,
-    help="Limit for incomplete deliveries, on all connections together, in octets; or none.",
+    help="Limit for incomplete messages, on all connections of all protocols together, as in 64MiB; or none.",
 )
 @click.option(
     "--refuse-durable",

@@ -116,10 +116,8 @@ class DraftConnection(Connection):
         limits, pool = self.limits, self.context.pool
         if limits.partial_octets is not None and self.context.partial_octets > limits.partial_octets:
             self.context.drop_largest(f"{limits.partial_octets} octets on this connection")
-        elif pool is not None and pool.octets > pool.limit:
-            limit = f"{pool.limit} octets on all connections of the listener"
-            if not pool.greediest().drop_largest(limit):
-                self.context.drop_largest(limit)
+        elif pool is not None and not pool.relieve(self.context):
+            self.context.drop_largest(str(pool))
 
     def data_to_send(self) -> bytes | None:
         """As of ``Connection``, with the sessions that a link ends, and the credit that is due."""

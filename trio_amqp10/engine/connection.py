@@ -22,7 +22,7 @@ from trio_amqp10.spec.transport import Begin, Close, Error, Open, Transfer
 from trio_amqp10.wire.decode import Budget
 from trio_amqp10.wire.encode import encode
 
-from .connection_context import Context, Pool, Touchable
+from .connection_context import Context
 from .delivery import IncomingDelivery, OutgoingDelivery
 from .error_encoding import error_of, fit
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from enum import Enum
     from typing import Unpack
 
+    from trio_amqp10.partial_pool import Pool
+
+    from .connection_context import Touchable
     from .limits import Limits
     from .link import Link
     from .open_options import OpenKeywords
@@ -461,6 +464,8 @@ class Connection(Lifecycle):
     def _end(self) -> None:
         self.step(Step.LOST)
         self._drop_sessions()
+        if self.write_buffer.on_output is not None:
+            self.write_buffer.on_output()  # the end of all output is news too
 
     def _drop_sessions(self) -> None:
         self.channels.drop()

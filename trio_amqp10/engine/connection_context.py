@@ -3,7 +3,8 @@
 The connection makes a context and hands it down. Sessions, links and the settlement write to its write buffer, list what is
 to be woken, report events, and charge what the peer costs. None of them knows the connection.
 
-A bound for each connection bounds nothing where there are many, such as all that one listener accepted: those share a ``Pool``.
+A bound for each connection bounds nothing where there are many, such as all that one listener accepted: their contexts are members
+of one ``Pool``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from .token_bucket import TokenBucket
 from .write_buffer import WriteBuffer
 
 if TYPE_CHECKING:
+    from trio_amqp10.partial_pool import Pool
+
     from .limits import Limits
 
-__all__ = ["Context", "PartialDelivery", "Pool", "Touchable", "Writer"]
+__all__ = ["Context", "PartialDelivery", "Touchable", "Writer"]
 
 _CHEAP = 2_000
 """Deliveries that the peer may have compared by resuming links (2.6.13), at the price of ending one session unanswered."""
@@ -233,54 +236,3 @@ class Context:
 
 def _held(delivery: PartialDelivery) -> int:
     return delivery.held
-
-
-class _Pooled(Protocol):
-    """A connection, as far as it is known here."""
-
-    @property
-    def context(self) -> Context: ...
-
-
-class Pool:
-    """Counts octets of deliveries that began and are not complete, and of streamed ones that are not read.
-
-    When it is full, the largest delivery of the connection that has most goes, whichever connection brought the last octets.
-
-    Args:
-        limit: octets on all connections together.
-
-    Attributes:
-        limit: as given.
-        octets: counted now.
-    """
-
-    __slots__ = ("_members", "limit", "octets")
-
-    def __init__(self, limit: int) -> None:
-        self.limit: int = limit
-        self.octets: int = 0
-        self._members: dict[Context, None] = {}
-
-    def join(self, connection: _Pooled) -> None:
-        """Count what this connection has; at its begin."""
-        context = connection.context
-        self._members[context] = None
-        self.octets += context.partial_octets
-        context.pool = self
-
-    def leave(self, connection: _Pooled) -> None:
-        """It is over; nothing happens if it does not count here."""
-        context = connection.context
-        if context in self._members:
-            del self._members[context]
-            self.octets -= context.partial_octets
-            context.pool = None
-
-    def greediest(self) -> Context:
-        """The context of the connection with most octets; there is one."""
-        return max(self._members, key=_octets_of)
-
-
-def _octets_of(context: Context) -> int:
-    return context.partial_octets

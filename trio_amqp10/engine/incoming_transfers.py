@@ -19,7 +19,9 @@ from .streamed_delivery import StreamedDelivery
 from .unsettled_map import MAX_TAG
 
 if TYPE_CHECKING:
-    from .connection_context import Context, Pool
+    from trio_amqp10.partial_pool import Pool
+
+    from .connection_context import Context
     from .delivery import IncomingDelivery
     from .fast_codec import Transferred
     from .session_core import SessionCore
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Incoming", "cannot_answer", "drop_incoming", "fast_transfer", "on_transfer", "skip"]
 
 _ATTACHED = LinkState.ATTACHED
+
+_SMALL: Final = 512
+"""Octets of a transfer under which they are joined with those before."""
 
 
 class Incoming:
@@ -44,7 +49,7 @@ class Incoming:
         self._link = link
         self.delivery: IncomingDelivery = delivery
         self.ignored: Final = ignored
-        self.chunks: list[bytes] = []
+        self.chunks: list[bytes | bytearray] = []
         self.size: int = 0
         self.empty: int = 0
         self.settled: bool = False
@@ -292,13 +297,23 @@ def _append(link: ReceiverLink, incoming: Incoming, payload: bytes, more: bool) 
     elif not incoming.ignored:
         incoming.size += len(payload)
         if delivery.inflow is None:
-            incoming.chunks.append(payload)
+            _keep_chunk(incoming.chunks, payload)
             link.context.partial_octets += len(payload)
         else:
             delivery.inflow.append(payload)
             link.context.touch(delivery.watcher)
     if _is_within_limits(link, incoming) and not more:
         _complete(link, incoming)
+
+
+def _keep_chunk(chunks: list[bytes | bytearray], payload: bytes) -> None:
+    """Add octets to those of a delivery: small ones are joined, so that an object for each costs no more than they do."""
+    if len(payload) >= _SMALL:
+        chunks.append(payload)
+    elif chunks and isinstance(chunks[-1], bytearray):
+        chunks[-1] += payload
+    else:
+        chunks.append(bytearray(payload))
 
 
 def _is_within_limits(link: ReceiverLink, incoming: Incoming) -> bool:
@@ -344,9 +359,8 @@ def _drop_in_pool(context: Context, pool: Pool) -> None:
 
     Where that has nothing in progress, only streams that are not read, this one does.
     """
-    limit = f"{pool.limit} octets on all connections of the listener"
-    if not pool.greediest().drop_largest(limit):
-        context.drop_largest(limit)
+    if not pool.relieve(context):
+        context.drop_largest(str(pool))
 
 
 def _drop(link: ReceiverLink, incoming: Incoming) -> None:

@@ -6,6 +6,8 @@ known who dialled: the dialler names the layer, the acceptor agrees or shows wha
 
 Nothing of the AMQP layer is dispatched, and none of its octets leave, before the SASL layer
 said ok: which layer is current is our own state, never an octet of the peer's.
+
+Longer than 400 lines: each call of a pump is short, and has to look at the layer that is current.
 """
 
 from __future__ import annotations
@@ -186,6 +188,15 @@ class Stack:
         if self.layer is not Layer.DEAD and self.layer is not Layer.AMQP:
             self._die(f"the transport was lost, {self._waiting_for()}")
         self.connection.transport_lost()
+
+    @property
+    def on_output(self) -> Callable[[], object] | None:
+        """As of ``net.engine_interface.Engine``. Below AMQP all is written in calls of the pump, which looks behind each."""
+        return self.connection.write_buffer.on_output
+
+    @on_output.setter
+    def on_output(self, call: Callable[[], object] | None) -> None:
+        self.connection.write_buffer.on_output = call
 
     def next_event(self) -> Event | None:
         """What the peer did, oldest first; None when all is told."""

@@ -26,6 +26,8 @@ from .transports import is_private, keep_alive, peer_host, peer_name, peer_place
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trio_amqp10.partial_pool import Pool
+
     from .connection_admission import ConnectionAdmission
     from .dialect import Dialect
 
@@ -48,7 +50,7 @@ class Reception:
         entrance: the layers that are taken.
         failures: who failed to authenticate, and where.
         seconds: from the accepted stream to a peer that is let in; None for any time.
-        sasl, allow_plaintext_password: as of ``AcceptedConnection``.
+        sasl, allow_plaintext_password, pool: as of ``AcceptedConnection``.
     """
 
     dialects: Sequence[Dialect]
@@ -57,6 +59,7 @@ class Reception:
     seconds: float | None = None
     sasl: Any = field(default=None, repr=False)
     allow_plaintext_password: bool = False
+    pool: Pool | None = None
 
     async def receive(self, stream: trio.abc.Stream, on_opened: Callable[[], object]) -> None:
         """One connection, from the first octet to the last. Raises nothing that a peer can cause.
@@ -89,6 +92,7 @@ class Reception:
                 failures=HostLoginFailures(self.failures, host),
                 sasl=self.sasl,
                 allow_plaintext_password=self.allow_plaintext_password,
+                pool=self.pool,
             )
             with trio.CancelScope(deadline=deadline + _GRACE) as scope:
                 await dialect.serve(accepted)

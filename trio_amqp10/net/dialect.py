@@ -19,6 +19,8 @@ from .transport_layers import Transport, within
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from trio_amqp10.partial_pool import Pool
+
     from .login_failures import HostLoginFailures
 
 __all__ = ["HEADER_SIZE", "AcceptedConnection", "Dialect", "choose"]
@@ -47,6 +49,8 @@ class AcceptedConnection:
         failures: counts failed authentications from this host; ``permits`` is to be asked before each attempt.
         sasl: who may log in, as it was given to ``serve``; its type is the dialects' affair.
         allow_plaintext_password: whether passwords are taken where ``private`` is False.
+        pool: counts the octets of incomplete messages on all connections of the listener; a dialect has its engine join it, and leave
+            it at the end. None for no such limit.
     """
 
     stream: trio.abc.Stream
@@ -61,6 +65,7 @@ class AcceptedConnection:
     failures: HostLoginFailures
     sasl: Any = field(default=None, repr=False)
     allow_plaintext_password: bool = False
+    pool: Pool | None = None
 
 
 class Dialect(Protocol):

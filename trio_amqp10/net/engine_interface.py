@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 __all__ = ["BrakingEngine", "ClosedByPeerEngine", "Engine", "Wakeable"]
 
@@ -27,7 +27,13 @@ class Engine(Protocol):
 
     An engine may offer two calls more: ``BrakingEngine.wants_data``, without which all that comes is read at once, and
     ``ClosedByPeerEngine.awaits_eof``, without which the stream is closed as soon as ``data_to_send`` gives None.
+
+    Attributes:
+        on_output: called each time that there is something for ``data_to_send`` where there was nothing before, whoever made the
+            engine write it; the end of all output counts. The pump sets it to wake its writer, so no caller of an engine has to.
     """
+
+    on_output: Callable[[], object] | None
 
     def receive_slice(self, data: bytes, now: float) -> None:
         """Take octets of the peer, and read as much of all that came as one connection may read in one go."""

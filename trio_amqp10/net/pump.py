@@ -11,8 +11,8 @@ and each ``wake_writer`` asks the engine again. After a failure everything is re
 
 The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
 all of it at once, and writes; where there is nothing, it sleeps until it is woken or until the
-engine's next deadline, and is the timer too. User code changes the engine synchronously and
-wakes the writer; whatever many tasks said until it runs again leaves in one write. Where nobody
+engine's next deadline, and is the timer too. User code changes the engine synchronously, and the engine
+wakes the writer with its first octets (``Engine.on_output``); whatever many tasks said until it runs again leaves in one write. Where nobody
 wakes it for a second, the writer ends: the next ``wake_writer``, or the engine's deadline, starts another. So a connection
 that is idle is one task, the reader.
 
@@ -192,6 +192,7 @@ class Pump:
         self._ended_at = 0.0  # when it failed, or said its last words
         self.failure: BaseException | None = None
         self.finished: Final = OneShotEvent()
+        engine.on_output = self.wake_writer
         self.read_size: int = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
@@ -201,7 +202,10 @@ class Pump:
         nursery.start_soon(self._write, _REST)
 
     def wake_writer(self) -> None:
-        """There may be something to send, or a new deadline."""
+        """There is something to send, the engine may want data again, or it has a new deadline.
+
+        For octets to send the engine calls it itself.
+        """
         self._woken = True
         self._idle = False
         if self._slicing:
@@ -387,8 +391,8 @@ class Pump:
                 began = turn.began()
                 self.feed(engine.receive_slice, data, now)
                 turn.charge(began)
-                if not engine.has_input():
-                    break
+                if not engine.has_input() or not (self._wants_data is None or self._wants_data()):
+                    break  # in the second case ``_until_wanted`` goes on with what is left
                 await turn.next()
                 data = b""
         finally:

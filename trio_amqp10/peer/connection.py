@@ -189,7 +189,6 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._lost: str | None = None
         stall = engine.limits.write_stall
         self.pump: Pump = Pump(stack, stream, self._on_event, self._on_over, stall, self.totals)
-        engine.write_buffer.on_output = self.pump.wake_writer
         self.pump.start(self._nursery)
 
     def derive_deliveries(self, derive: Callable[[type[Delivery]], type[Delivery]]) -> None:
@@ -764,7 +763,6 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._stack.close(error, trio.current_time())
         self._refuse_to_wait()
         self._wake_all()
-        self.pump.wake_writer()
 
     def _refuse_to_wait(self) -> None:
         for scope in (self._refusing, self._asking):

@@ -299,7 +299,6 @@ class Dialling(EnteredWithAsync):
             condition=Condition.NOT_IMPLEMENTED.value, description=f"{capability} is needed and not offered"
         )
         stack.close(error, trio.current_time())
-        connection.pump.wake_writer()
         with trio.move_on_after(self._options.close_timeout):
             await connection.pump.finished.wait()
 

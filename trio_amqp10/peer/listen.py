@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import trio
 
-from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.layer_stack import Stack
 from trio_amqp10.engine.open_options import OpenOptions, strictness
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
@@ -28,6 +27,7 @@ from trio_amqp10.net.transport_layers import AcceptedLayers, check_layers, has_t
 from trio_amqp10.net.transports import bind, listener_url
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
+from trio_amqp10.partial_pool import Pool
 from trio_amqp10.protocol_headers import header_id
 from trio_amqp10.sasl import Server
 from trio_amqp10.sasl.layer import sasl_frame_size
@@ -129,8 +129,8 @@ class Acceptor(OpenOptions):
         connection.vet = self.vet
         connection.server_name = transport.server_name
         connection.host = accepted.host
-        if self.pool is not None:
-            self.pool.join(engine)
+        if accepted.pool is not None:
+            accepted.pool.join(engine.context)
         if transport.head:
             connection.pump.feed(stack.receive_slice, transport.head, trio.current_time())
         return connection
@@ -157,6 +157,7 @@ class Acceptor(OpenOptions):
             seconds=self.effective_limits.handshake_timeout,
             sasl=self.sasl,
             allow_plaintext_password=self.allow_plaintext_password,
+            pool=self.pool,
         )
 
 
@@ -194,8 +195,8 @@ class Amqp10Dialect:
                 try:
                     await connection.aclose(error)
                 finally:
-                    if acceptor.pool is not None:
-                        acceptor.pool.leave(connection.engine)
+                    if accepted.pool is not None:
+                        accepted.pool.leave(connection.engine.context)
                 nursery.cancel_scope.cancel()
 
     async def _handle(
@@ -297,9 +298,10 @@ async def serve(
             users of that host. One is forgiven each ``300 / max_failures`` seconds. Meanwhile the outcome is ``sys-temp``
             (5.3.3.6). Each failure is logged as a warning, with host and user. None for no limit, as behind a
             proxy, where all come from one address.
-        max_partial_octets: of deliveries that began and are not complete, on all connections together: above it the
-            largest of the connection that has most goes, and its link is detached with
-            ``amqp:resource-limit-exceeded``. None for no limit but that of each connection (``Limits.partial_octets``).
+        max_partial_octets: of messages that began and are not complete, on all connections together, whatever protocol of
+            ``dialects`` they speak: above it the largest of the connection that has most goes. Its link is detached with
+            ``amqp:resource-limit-exceeded``; in the other protocols its channel or its connection is closed with 506. None for no limit
+            but that of each connection (``Limits.partial_octets``, ``Limits.max_partial``).
         dialects: protocols to serve beside AMQP 1.0 on the same URLs, above the same layers. The first octets decide:
             each protocol is asked in turn, and AMQP 1.0 gets the connections that no other recognises. ``sasl``, ``max_handshakes``,
             ``max_failures``, ``limits.header_timeout`` and ``limits.handshake_timeout`` hold for all of them; ``handler``, ``vet`` and all

@@ -254,7 +254,7 @@ async def test_container_is_reached_through_memory() -> None:
 
 async def test_limits_of_the_dialect_are_its_own() -> None:
     container = amqp.Container("local")
-    (dialect,) = dialects_of(container, {DRAFT: {"limits": amqp.Limits(channel_max=3), "max_partial": None}})
+    (dialect,) = dialects_of(container, {DRAFT: {"limits": amqp.Limits(channel_max=3)}})
     assert isinstance(dialect, Draft2010)
     assert dialect.claims(b"AMQP\x00\x01\x00\x00") is True
     assert dialect.claims(b"AMQP\x00\x00\x09\x01") is False

@@ -1,7 +1,8 @@
 """The history of a dead message, as the header ``x-death`` of 0-9-1 and the annotation ``x-opt-deaths`` have it.
 
 A message has one entry for each queue and reason that it died in and of, the newest first; a further death of the
-same kind counts its entry up and moves it to the front. Names of the first and the last death stand beside the list.
+same kind counts its entry up and moves it to the front. Names of the first and the last death stand beside the list. The oldest
+entries are left out where the list would take more than ``MOST_OCTETS``, so that no path makes a message grow without end.
 
 Knows the history as plain values; how a message carries it is its form's.
 """
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.content import Death as Cause
     from trio_amqp10.container.nodes.content import PastDeath
 
-__all__ = ["REASONS", "Death", "Reason", "is_cycle", "recorded", "summary"]
+__all__ = ["MOST_OCTETS", "REASONS", "Death", "Reason", "is_cycle", "recorded", "summary"]
+
+MOST_OCTETS: Final = 64 * 1024
+"""Octets of a history, about; the last death is always in it."""
+
+_ENTRY: Final = 128
+"""Octets of an entry beside its names, about."""
 
 Reason = Literal["rejected", "expired", "maxlen", "delivery_limit", "deleted"]
 
@@ -57,7 +64,10 @@ class Death:
 
 
 def recorded(deaths: Iterable[Death], death: Death) -> list[Death]:
-    """The history with one more death in front; one of the same queue and reason is counted up and keeps its details."""
+    """The history with one more death in front; one of the same queue and reason is counted up and keeps its details.
+
+    The oldest are left out where the history would take more than ``MOST_OCTETS``.
+    """
     rest: list[Death] = []
     newest = death
     for each in deaths:
@@ -65,7 +75,17 @@ def recorded(deaths: Iterable[Death], death: Death) -> list[Death]:
             newest = replace(each, count=each.count + death.count, last_time=death.last_time)
         else:
             rest.append(each)
-    return [newest, *rest]
+    history, octets = [newest], _octets_of(newest)
+    for each in rest:
+        octets += _octets_of(each)
+        if octets > MOST_OCTETS:
+            break
+        history.append(each)
+    return history
+
+
+def _octets_of(death: Death) -> int:
+    return _ENTRY + len(death.queue) + len(death.exchange) + sum(map(len, death.routing_keys))
 
 
 def summary(before: Mapping[str, str], death: Death) -> dict[str, str]:

@@ -50,7 +50,7 @@ class AvailableMessages:
     def add(self, entry: Entry) -> None:
         """Make a message available; no waiting consumer takes it."""
         entry.available = True
-        self.octets += entry.size
+        self.octets += entry.length
         eligibility = entry.eligibility
         if eligibility is ANYONE:
             self._open.add(entry)
@@ -74,7 +74,7 @@ class AvailableMessages:
             if entry is None:
                 return None
             if limit is None or entry.length <= limit:
-                self.octets -= entry.size
+                self.octets -= entry.length
                 return self._open.pop()
         mine = [blocks for eligibility, blocks in all_blocks.items() if eligibility.admits(consumer.key)]
         if search is None:
@@ -104,7 +104,7 @@ class AvailableMessages:
     def _take_down(self, entry: Entry) -> None:
         blocks = self._by_eligibility[entry.eligibility]
         blocks.remove(entry)
-        self.octets -= entry.size
+        self.octets -= entry.length
         if not blocks and blocks is not self._open:
             del self._by_eligibility[entry.eligibility]
 

@@ -21,6 +21,7 @@ __all__ = [
     "ANYONE",
     "BEFORE_ALL",
     "HIGHEST",
+    "MOST_GROWTH",
     "SHIFT",
     "Eligibility",
     "Entry",
@@ -38,6 +39,8 @@ SHIFT: Final = 48
 """Bits of an order (``rank << SHIFT | sequence``) for the place among those of its priority, above which is its rank."""
 BEFORE_ALL: Final = -256 << SHIFT
 """Lower than any order."""
+MOST_GROWTH: Final = 64 * 1024
+"""Octets by which the outcomes of its receivers may make a message larger than it came, all of them together."""
 
 
 def unpack_sequence(order: int) -> int:
@@ -90,6 +93,14 @@ class EntryQueue(Protocol):
         """
         ...
 
+    def may_grow(self, before: int, size: int) -> bool:
+        """Whether a message of ``before`` octets that all consumers take is taken by them with ``size`` octets."""
+        ...
+
+    def recount(self, entry: Entry, before: int) -> None:
+        """It has another ``length`` than ``before``; no consumer can be given it now."""
+        ...
+
     def put_back(self, entry: Entry) -> None:
         """Its lease has ended, and it is available again, at once or when it is ``due``."""
         ...
@@ -136,7 +147,7 @@ class Entry:
         eligibility: which links may have it.
         group: the messages that it belongs to; None if the queue has no groups.
         size: its octets, as it came.
-        length: its octets, as it goes out.
+        length: its octets, as it goes out; they are what counts.
         turn: how often it was leased; one more after a restart, since it may have been leased before.
         failures: failed attempts to deliver it, from here.
         outlet_key: the link that has, or last had, a lease on it.
@@ -263,13 +274,33 @@ class Entry:
     def _acquired(
         self, *, failed: bool = False, annotations: Mapping[Any, Any] | None = None, due: float | None = None
     ) -> None:
-        """Have the content note what happened."""
+        """Have the content note what happened.
+
+        Annotations that make the message too large are left out: of more than ``MOST_GROWTH`` in all, or too large for a consumer.
+        """
         self.failures += failed
         self.due = due
         content = self.content.acquired(failed=failed, annotations=annotations)
+        if annotations and not self._may_be(content.size):
+            _log.warning(
+                "%r: annotations of an outcome are left out, because the message would have %d octets, where it came with %d: "
+                "a message grows by %d octets at most, and not beyond the max-message-size of a consumer",
+                self._queue,
+                content.size,
+                self.size,
+                MOST_GROWTH,
+            )
+            content = self.content.acquired(failed=failed)
         changed = content is not self.content
         if changed:
+            before, self.length = self.length, content.size
             self.content = content
-            self.length = content.size
+            if before != content.size:
+                self._queue.recount(self, before)
         if self.queue_store is not None and (changed or failed or due is not None):
             self.queue_store.write(self)
+
+    def _may_be(self, size: int) -> bool:
+        """Whether the message may have so many octets."""
+        before = self.length
+        return size <= before or (size - self.size <= MOST_GROWTH and self._queue.may_grow(before, size))

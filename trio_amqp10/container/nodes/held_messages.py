@@ -156,16 +156,29 @@ class HeldMessages:
     def weigh(self, entry: Entry) -> None:
         """A message is held. As ``watermark.add``, without another call for each message."""
         mark = self.watermark
-        mark.octets += entry.size + OVERHEAD
+        mark.octets += entry.length + OVERHEAD
         if mark.octets > mark.rise_at:
             mark.rise()
 
     def unweigh(self, entry: Entry) -> None:
         """It is not any more."""
         mark = self.watermark
-        mark.octets -= entry.size + OVERHEAD
+        mark.octets -= entry.length + OVERHEAD
         if mark.octets < mark.fall_at:
             mark.fall()
+
+    def recount(self, entry: Entry, before: int) -> None:
+        """A message that is not available has another length than before."""
+        if not self.closed:
+            self.octets += entry.length - before
+            self.reweigh(entry, before)
+
+    def reweigh(self, entry: Entry, before: int) -> None:
+        """A message that had this length before weighs what it does now."""
+        if entry.length > before:
+            self.watermark.add(entry.length - before, 0)
+        else:
+            self.watermark.remove(before - entry.length, 0)
 
     def unweigh_all(self) -> None:
         """Nothing is held any more."""
@@ -185,7 +198,7 @@ class HeldMessages:
             entry.group = group
         self.figures["arrived"] += 1
         self.length += 1
-        self.octets += entry.size
+        self.octets += entry.length
         self.weigh(entry)
         limit = policy.ttl
         if ttl is not None or expiry is not None or limit is not None:
@@ -226,7 +239,7 @@ class HeldMessages:
             if self._owner.policy.grouped:
                 entry.group = entry.content.terms.group
             self.length += 1
-            self.octets += entry.size
+            self.octets += entry.length
             self.weigh(entry)
         self._sequence = itertools.count(last)
         leased = {entry for entry in entries if self.queue_store.resume_lease(entry)}
@@ -277,7 +290,7 @@ class HeldMessages:
         if entry.queue_store is not None:
             entry.queue_store.erase(entry)
         self.length -= 1
-        self.octets -= entry.size
+        self.octets -= entry.length
         self.unweigh(entry)
         self._owner.on_gone(entry)
 

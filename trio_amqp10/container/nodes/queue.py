@@ -813,6 +813,15 @@ class Queue(Node):
         if self._refusals.unfinished:
             self._deadline_timer.schedule(self._clock.now())
 
+    def may_grow(self, before: int, size: int) -> bool:
+        """As ``EntryQueue``."""
+        limits = (outlet.max_message_size for outlet in self.outlets)
+        return not any(limit is not None and before <= limit < size for limit in limits)
+
+    def recount(self, entry: Entry, before: int) -> None:
+        """As ``EntryQueue``."""
+        self.held.recount(entry, before)
+
     def put_back(self, entry: Entry) -> None:
         """A lease has ended, and the message is available again, in its old place, once it is due."""
         if self._closed:

@@ -45,12 +45,18 @@ class SharedHeldMessages(HeldMessages):
         self.weight: SharedWeight | None = None
 
     def weigh(self, entry: Entry) -> None:
-        weight = SharedWeight(self.watermark, entry.size) if self.weight is None else self.weight
+        weight = SharedWeight(self.watermark, entry.length) if self.weight is None else self.weight
         weight.take()
         self._weights[entry] = weight
 
     def unweigh(self, entry: Entry) -> None:
         self._weights.pop(entry).leave()
+
+    def reweigh(self, entry: Entry, before: int) -> None:
+        _ = before
+        self.unweigh(entry)  # it is not the message of the others any more
+        self._weights[entry] = weight = SharedWeight(self.watermark, entry.length)
+        weight.take()
 
     def unweigh_all(self) -> None:
         while self._weights:

@@ -50,6 +50,16 @@ class EngineWithChannels(Protocol):
         ...
 
     @property
+    def partial_octets(self) -> int:
+        """Octets of messages that are not complete."""
+        ...
+
+    @property
+    def has_room_for_answers(self) -> bool:
+        """Whether the peer may make us write more."""
+        ...
+
+    @property
     def state(self) -> Any:
         """A member of the dialect's enumeration of states."""
         ...
@@ -227,7 +237,6 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         """We close the connection: what came and is not done is dropped."""
         for channel in list(self.channels.values()):
             channel.end()
-        self.pump.wake_writer()
         self.over.set()
 
     def forget(self, channel: ChannelT) -> None:
@@ -302,9 +311,12 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         """A message has come: where the container holds too many, no more of them are read."""
         self.messages_in += 1
         if self.watermark.high and not self._blocked and self.engine.is_open:
-            self._blocked = True
-            self.on_blocked()
-            self.watermark.when_low(self._on_low)
+            self._block()
+
+    def _block(self) -> None:
+        self._blocked = True
+        self.on_blocked()
+        self.watermark.when_low(self._on_low)
 
     def _on_low(self) -> None:
         self._blocked = False
@@ -325,6 +337,8 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
                 self._roomy = False
                 journal.when_roomy(self._on_roomy)
             return True
+        if not self._blocked and self.watermark.high and self.engine.partial_octets:
+            self._block()  # in the middle of a message, or each connection could bring one more
         return self._blocked or bool(self.publisher.waiting)
 
     def _on_roomy(self) -> None:

@@ -15,6 +15,7 @@ import trio
 from trio_amqp10.container.nodes.node import RefusedError
 from trio_amqp10.net.engine_interface import Engine
 from trio_amqp10.net.pump import READ_SIZE, Pump, Traffic
+from trio_amqp10.partial_pool import PoolMember
 
 if TYPE_CHECKING:
     from trio_amqp10.container.connected_peer import ServingContainer
@@ -27,7 +28,7 @@ __all__ = ["Conversation"]
 _log = logging.getLogger("trio_amqp10.listen")
 
 
-class _OpenedByUs(Engine, Protocol):
+class _OpenedByUs(Engine, PoolMember, Protocol):
     def open_by(self, deadline: float) -> None:
         """The client has no more time than that for its open."""
         ...
@@ -109,6 +110,16 @@ class Conversation(ABC, Generic[EngineT, PeerT]):
 
     async def serve(self) -> None:
         """All of it. Cancelled: the connection is closed as ``close`` says, and the answer waited for."""
+        pool = self.accepted.pool
+        if pool is not None:
+            pool.join(self.engine)
+        try:
+            await self._converse()
+        finally:
+            if pool is not None:
+                pool.leave(self.engine)
+
+    async def _converse(self) -> None:
         async with trio.open_nursery() as nursery:
             self.pump.start(nursery)
             head = self.accepted.transport.head
@@ -119,7 +130,6 @@ class Conversation(ABC, Generic[EngineT, PeerT]):
             finally:
                 with trio.CancelScope(shield=True, deadline=trio.current_time() + self._close_timeout):
                     self.close()
-                    self.pump.wake_writer()
                     await self.pump.finished.wait()
                 self.pump.cancel()
             nursery.cancel_scope.cancel()

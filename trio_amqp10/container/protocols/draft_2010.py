@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.draft_2010.detection import detect_draft
-from trio_amqp10.engine.connection_context import Pool
 from trio_amqp10.engine.open_options import OpenOptions
 from trio_amqp10.peer.listen import Acceptor, Amqp10Dialect
 from trio_amqp10.peer.option_signatures import lists
@@ -41,7 +40,6 @@ class Draft2010:
         container: whose nodes peers reach.
         detect: serve the final standard too: a peer's first frame tells which of both it speaks. In SASL the server speaks first, so
             a peer that begins with that gets the final standard, as the listener serves it.
-        max_partial: octets of deliveries that are not complete, on all connections together; None for no limit.
         options: what an open says, and limits, as of ``serve``; with ``detect`` for both standards. Of sessions ``limits.incoming_window`` is the credit, and
             ``strict=True`` refuses encodings that only the final standard has, too.
     """
@@ -54,7 +52,6 @@ class Draft2010:
         container: Container,
         *,
         detect: bool = False,
-        max_partial: int | None = 256 * 1024 * 1024,
         **options: Unpack[OpenKeywords],
     ) -> None:
         options.setdefault("offered_capabilities", container.offered_capabilities())
@@ -62,7 +59,6 @@ class Draft2010:
             container_id=container.name,
             sasl=Server(),
             vet=container.vet,
-            pool=None if max_partial is None else Pool(max_partial),
             dialect=DRAFT_2010,
             **options,
         )

@@ -4,7 +4,11 @@ A method is done when it is taken, unless it has to wait: for an answer about pe
 behind it wait too, so that answers go out in the order of what was asked. A method that is refused closes the channel, or
 the connection, with its reply code; what came behind it is dropped.
 
-Knows methods by their tables: ``declaring``, ``publishing`` and ``consuming``.
+Methods also wait while the answers that the client has not read take more than their bound (``has_room_for_answers``), so what
+is written for a client that does not read grows by one answer at most; then the connection is not read either.
+
+Knows methods by their tables: ``declaring``, ``publishing`` and ``consuming``. Longer than 400 lines: what a method waits for, and
+what goes on then, share the state of one channel.
 """
 
 from __future__ import annotations
@@ -90,6 +94,7 @@ class ServerChannel:
 
     __slots__ = (
         "_closing",
+        "_delayed",
         "_method",
         "_notices",
         "_running",
@@ -117,6 +122,7 @@ class ServerChannel:
         self._running = False
         self._waits = 0
         self._method: Method | None = None
+        self._delayed: tuple[Callable[[], object], ...] = ()
         self._notices: tuple[Method, ...] = ()
         engine.on_touch = self.run
 
@@ -170,7 +176,11 @@ class ServerChannel:
             return
         self._running = True
         try:
-            while not self._waits:
+            while self._delayed and self._may_answer():
+                go_on, *rest = self._delayed
+                self._delayed = tuple(rest)
+                go_on()
+            while not self._waits and self._may_answer():
                 if self._notices:
                     self._send_notices()
                 if (arrival := self.engine.next_arrival()) is None:
@@ -183,17 +193,23 @@ class ServerChannel:
                         self._refuse(failure)
         finally:
             self._running = False
+        self.peer.pump.wake_writer()  # what was taken may have been why nothing more was read
         if self.over:
             return
+        self.publishing.send_returns()
         self.publishing.confirm()
         self.consuming.resume()
-        self.peer.pump.wake_writer()
         if (
             self.engine.state is ChannelState.CLOSED
         ):  # the connection is over too, or the client has closed the channel
             self._closing = True
         if self._closing and not self._waits:
             self.end()
+
+    def _may_answer(self) -> bool:
+        """Whether the client may make us write more; always when nothing more can be written to the channel."""
+        over = self.over or self._closing or self.engine.state is not ChannelState.OPEN
+        return over or self.peer.engine.has_room_for_answers
 
     def _obey(self, arrival: Arrival) -> None:
         react = self.REACTIONS.get(arrival.method.plan.name)
@@ -292,12 +308,18 @@ class ServerChannel:
         self._resume(do_or_raise, method)
 
     def _resume(self, call: Callable[[], object], method: Method | None) -> None:
+        """Go on with a method that had to wait; later, if there is no room for what it writes."""
+        if self._may_answer():
+            self._go_on(call, method)
+            self.run()
+        else:
+            self._delayed += (partial(self._go_on, call, method),)
+
+    def _go_on(self, call: Callable[[], object], method: Method | None) -> None:
         if not self.over:
             self._method = method
             self.attempt(call)
         self._waits -= 1
-        self.run()
-        self.peer.pump.wake_writer()  # a refusal is written even if nothing else comes
 
     # -- transactions -----------------------------------------------------------------------
 

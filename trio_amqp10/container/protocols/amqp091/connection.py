@@ -148,7 +148,6 @@ class ServedConnection(ChannelOwner):
                 self.fail(fault.about(method.class_id, method.method_id))
                 return
             self.engine.accept_secret()
-            self.pump.wake_writer()
             self._forget_token()
             self.watch_token()
 

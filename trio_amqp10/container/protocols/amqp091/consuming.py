@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import secrets
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.content import Content as Carried
@@ -22,6 +22,7 @@ from trio_amqp10.container.broker_rights import to_receive
 from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
 from trio_amqp10.container.transactions import LeaseAnswer
+from trio_amqp10.errors import LocalProtocolError
 
 from .native_message import to_published
 from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quorum
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from .channel import ServerChannel
 
 __all__ = ["Consuming", "is_of_another", "new_tag"]
+
+_MOST_REPLIES: Final = 16 * 1024 * 1024
+"""Octets that wait to be written to a client, above which direct replies to it are refused: they have neither window nor queue."""
 
 
 class _Replies:
@@ -69,8 +73,10 @@ class _Replies:
         self._channel.broker.remove_node(self._node)
 
     def deliver(self, content: Content) -> None:
-        """As of ``ReplyConsumer``."""
+        """As of ``ReplyConsumer``: a client that does not read gets no more than so many octets of replies."""
         channel = self._channel
+        if channel.peer.engine.queued > _MOST_REPLIES:
+            raise LocalProtocolError(f"more than {_MOST_REPLIES} octets wait for a client that does not read")
         published = to_published(content, self.name, like_rabbitmq=channel.habits.like_rabbitmq)
         channel.reply(
             spec.BasicDeliver(
@@ -82,7 +88,6 @@ class _Replies:
             ),
             Carried(NOTHING, published.body, published.raw),
         )
-        channel.peer.pump.wake_writer()
 
     def close(self, condition: str | None = None, description: str | None = None) -> None:
         """End it from here, and tell the client, as for any consumer."""
@@ -227,7 +232,6 @@ class Consuming:
             return
         if channel.peer.engine.capabilities.get("consumer_cancel_notify") is True:
             channel.notify(spec.BasicCancel(consumer_tag=tag, no_wait=True))
-            channel.peer.pump.wake_writer()
         else:
             channel.engine.numbers.consumers.pop(tag, None)
 
@@ -246,6 +250,8 @@ class Consuming:
         self._get(method, name, queue)
 
     def _get(self, method: Any, name: str, queue: Queue) -> None:
+        if self._channel.engine.state is not ChannelState.OPEN:
+            return  # closed by the client meanwhile: a message would go nowhere
         outlet = GetOutlet(self._channel, queue, name, no_ack=method.no_ack, window=1)
         if not outlet.pull():
             self._channel.reply(self._channel.make("basic.get-empty"))

@@ -215,7 +215,6 @@ class Login(ServerLogin):
         self.count_failure()
         await trio.sleep(FAILURE_PENALTY + random.random() * _JITTER)
         self._engine.refuse_login(f"Login was refused using authentication mechanism {mechanism[:20]}")
-        self._pump.wake_writer()
         return False
 
 

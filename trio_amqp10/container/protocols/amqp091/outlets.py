@@ -122,7 +122,6 @@ class ChannelOutlet(WindowOutlet):
                 raise
             raise NotTakenError(f"it cannot be written: {fault}") from fault
         channel.peer.messages_out += 1
-        channel.peer.pump.wake_writer()
         if self._no_ack:
             lease.accepted()
             return False

@@ -8,13 +8,15 @@ a queue is full, or failed       basic.nack
 it reached no queue              basic.ack, behind a basic.return if it is mandatory
 ===============================  =====================================================
 
-Confirms of one pass are merged: all up to the first that is open are one ``multiple``.
+Confirms of one pass are merged: all up to the first that is open are one ``multiple``. Returns that the client does not read wait,
+as far as there is no room for them, and the container counts their octets as those of any message that it holds.
 
 Knows exchanges and arrivals; does not know how a message is stored.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -113,7 +115,7 @@ class Publishing:
         refused: why one of them was not taken, since a commit began; None if all were.
     """
 
-    __slots__ = ("_acked", "_channel", "_inlet", "_nacked", "_posts", "refused")
+    __slots__ = ("_acked", "_channel", "_inlet", "_nacked", "_posts", "_returns", "refused")
 
     def __init__(self, channel: ServerChannel) -> None:
         self.refused: RefusedError | None = None
@@ -124,6 +126,7 @@ class Publishing:
         self._posts: _Posts | None = None
         self._acked: set[int] | None = None
         self._nacked: set[int] | None = None
+        self._returns: deque[tuple[Publish, ReplyCode091]] | None = None
 
     def select(self, arrival: Arrival) -> None:
         """confirm.select."""
@@ -262,15 +265,36 @@ class Publishing:
         if refusal is not None and publish.state == "released":
             if publish.mandatory:
                 self._return(publish)
+                return
         elif refusal is not None:
             self.refused = refusal
+        self._confirm(publish, taken=refusal is None or publish.state == "released")
+
+    def _confirm(self, publish: Publish, *, taken: bool) -> None:
+        """Confirm a publish, if the client asked for that, with the next others: at the end of this pass, or by itself."""
         if publish.number:
-            gone = refusal is not None and publish.state != "released"
-            self._note(publish.number, taken=not gone)
-            channel.peer.engine.touch(channel.engine)
-            channel.peer.pump.wake_writer()
+            self._note(publish.number, taken=taken)
+            self._channel.peer.engine.touch(self._channel.engine)
+            self._channel.peer.pump.wake_writer()
 
     def _return(self, publish: Publish, code: ReplyCode091 = ReplyCode091.NO_ROUTE) -> None:
+        """Return a publish, and confirm it behind that, now or when there is room."""
+        if not self._returns and self._channel.peer.engine.has_room_for_answers:
+            self._write_return(publish, code)
+            return
+        if self._returns is None:
+            self._returns = deque()
+        self._returns.append((publish, code))
+        self._channel.peer.watermark.add(publish.published.size)
+
+    def send_returns(self) -> None:
+        """Write the returns that waited for room, as far as there is room now."""
+        while self._returns and self._channel.peer.engine.has_room_for_answers:
+            publish, code = self._returns.popleft()
+            self._channel.peer.watermark.remove(publish.published.size)
+            self._write_return(publish, code)
+
+    def _write_return(self, publish: Publish, code: ReplyCode091) -> None:
         kind, _, _ = publish.method.plan.name.partition(".")
         method = self._channel.make(
             f"{kind}.return",
@@ -280,6 +304,7 @@ class Publishing:
             routing_key=publish.key,
         )
         self._channel.reply(method, self._returned(publish.published, kind))
+        self._confirm(publish, taken=True)
 
     def _returned(self, published: Published, kind: str) -> Content:
         """The content of a return of the class ``kind``."""
@@ -306,3 +331,6 @@ class Publishing:
     def end(self) -> None:
         """The channel is over: nothing is answered any more."""
         self._acked = self._nacked = None
+        for publish, _ in self._returns or ():
+            self._channel.peer.watermark.remove(publish.published.size)
+        self._returns = None

@@ -100,7 +100,6 @@ class ServerChannel103(ChannelBase):
         text = reply_text(code, description or "the queue is gone")
         alert = {"reply_code": code, "reply_text": text, "details": {"consumer_tag": tag}}
         self.reply(self.make("channel.alert", **alert))
-        self.peer.pump.wake_writer()
 
     # -- distributed transactions -----------------------------------------------------------
 

@@ -129,7 +129,6 @@ class ClusterBindings:
             details = {"exchange": method.exchange, "routing_key": method.routing_key}
             alert = {"reply_code": fault.code, "reply_text": fault.reply_text, "details": details}
             channel.reply(channel.make("channel.alert", **alert))
-            self._peer.pump.wake_writer()
 
 
 class _RelayOutlet(ConsumerOutlet):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError
 from trio_amqp10.container.broker_rights import to_receive
 from trio_amqp10.container.nodes.node import SubscriptionTerms
@@ -117,6 +118,8 @@ class Consuming103(Consuming):
         super().get(arrival)
 
     def _get(self, method: Any, name: str, queue: Queue) -> None:
+        if self._channel.engine.state is not ChannelState.OPEN:
+            return  # as in ``Consuming``
         if not GetOutlet103(self._channel103, queue, name, no_ack=method.no_ack).pull():
             self._channel.reply(self._channel.make("basic.get-empty"))
 

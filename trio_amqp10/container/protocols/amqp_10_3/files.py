@@ -67,8 +67,12 @@ class FileTransfers:
                 f"a file of {method.content_size} octets, where {most} are taken",
             )
         key = channel.peer.owner, method.identifier
+        before = self._opened.pop(method.identifier, None)
+        if before is not None:
+            channel.peer.engine.count_partial(-len(before.body))
         file = self._files.open(key, method.content_size, channel, trio.current_time())
         self._opened[method.identifier] = self._expected = file
+        channel.peer.engine.count_partial(len(file.body))
         channel.reply(channel.make("file.open-ok", staged_size=len(file.body)))
 
     def stage(self, arrival: Arrival) -> None:
@@ -85,14 +89,23 @@ class FileTransfers:
         if len(file.body) + len(content.body) != file.size:
             found = len(file.body) + len(content.body)
             raise PreconditionError(f"{found} octets were staged of a file of {file.size}")
-        file.body += content.body
+        self._add(file, content.body)
         file.properties = content.properties
 
     def broken_off(self, part: Content) -> None:
         """What came of a file.stage that broke off is kept for the next file.open."""
         file, self._expected = self._expected, None
         if file is not None and len(file.body) + len(part.body) <= file.size:
-            file.body += part.body
+            self._add(file, part.body)
+
+    def _add(self, file: StagedFile, octets: bytes) -> None:
+        """Octets of a file count among those of messages that are not complete, until it is published.
+
+        Raises:
+            ReplyError: 506, they are too many.
+        """
+        file.body += octets
+        self._channel.peer.engine.count_partial(len(octets))
 
     def staged(self, identifier: str) -> Content:
         """The content of a whole file.
@@ -114,6 +127,7 @@ class FileTransfers:
         """It is a message now, unless that was refused and the channel is over."""
         file = self._opened.pop(identifier, None)
         if file is not None:
+            self._channel.peer.engine.count_partial(-len(file.body))
             self._files.finish(file)
 
     # -- out --------------------------------------------------------------------------------
@@ -132,7 +146,6 @@ class FileTransfers:
         size = len(published.body)
         channel = self._channel
         channel.reply(channel.make("file.open", identifier=identifier, content_size=size))
-        channel.peer.pump.wake_writer()
 
     def open_ok(self, arrival: Arrival) -> None:
         """file.open-ok: the client has so many octets of the file.
@@ -160,9 +173,10 @@ class FileTransfers:
         if under_way is not None and under_way[0].plan.name == "file.stage":
             self.broken_off(under_way[1])
         now = trio.current_time()
-        for file in self._opened.values():
+        opened, self._opened = self._opened, {}
+        for file in opened.values():
+            self._channel.peer.engine.count_partial(-len(file.body))
             self._files.release(file, now)
-        self._opened.clear()
         sending, self._sending = self._sending, None
         if sending is not None:
             sending[2].released()

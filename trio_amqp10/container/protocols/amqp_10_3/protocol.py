@@ -108,6 +108,7 @@ class Amqp103(Amqp091):
 
     def converse(self, accepted: AcceptedConnection, engine: Engine) -> Conversation091:
         """A new connection."""
+        self.options.files.share(accepted.pool)
         return _Conversation103(self, accepted, engine)
 
 

@@ -102,7 +102,6 @@ class Publishing103(Publishing):
         details = {"exchange": publish.exchange, "routing_key": publish.key}
         alert = {"reply_code": fault.code, "reply_text": fault.reply_text, "details": details}
         self._channel.reply(self._channel.make("channel.alert", **alert))
-        self._channel.peer.pump.wake_writer()
 
     def _returned(self, published: Published, kind: str) -> Content:
         wanted = _CLASSES.get(kind)

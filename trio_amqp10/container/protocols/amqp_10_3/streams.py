@@ -1,8 +1,8 @@
 """Consumers of the class stream: unacknowledged, at a rate, and dropping what is least urgent (C 1304-1424).
 
 A message is the client's once it is taken from its queue. With a window, of messages or of octets, it waits here for its turn: what
-is above the window is dropped, the lowest priority first, and of one priority the oldest. Without a window it stays in
-its queue until it can be sent. The turn comes when the client lets content flow, the transport has room, and the rate permits.
+is above the window is dropped, the lowest priority first, and of one priority the oldest. Without a window, or while more than
+``Limits.buffer`` octets wait here, whatever the window is, it stays in its queue until it can be sent. The turn comes when the client lets content flow, the transport has room, and the rate permits.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ class StreamConsumer(ConsumerOutlet):
         self._count = count
         self._rate = rate
         self._messages: list[tuple[Published, Carried]] = []
+        self._octets = 0
+        self._most_octets = channel.peer.engine.limits.buffer
         self._free_at = 0.0
         self._sleeps = False
 
@@ -83,17 +85,21 @@ class StreamConsumer(ConsumerOutlet):
     def ready(self) -> bool:
         if self.closed or self._giving or self.peer.resting:
             return False
-        return self._drops or (not self._messages and self._has_turn())
+        if self._drops and self._octets < self._most_octets:
+            return True
+        return not self._messages and self._has_turn()
 
     def deliver(self, content: Content, lease: GivenLease) -> bool:
-        self._messages.append(self._encoded(content))
+        encoded = self._encoded(content)
+        self._messages.append(encoded)
+        self._octets += encoded[0].size
         self.messages += 1
         lease.accepted()
         self._send_on()
         while self._messages and self._is_over():
             # The lowest priority; of one priority the oldest, which stands first.
             lowest = min(range(len(self._messages)), key=lambda each: self._messages[each][0].terms.priority)
-            del self._messages[lowest]
+            self._octets -= self._messages.pop(lowest)[0].size
             self.dropped += 1
         return False
 
@@ -125,7 +131,9 @@ class StreamConsumer(ConsumerOutlet):
 
     def _send_on(self) -> None:
         while self._messages and not self.closed and self._has_turn():
-            self._deliver(*self._messages.pop(0))
+            published, carried = self._messages.pop(0)
+            self._octets -= published.size
+            self._deliver(published, carried)
 
     def _encoded(self, content: Content) -> tuple[Published, Carried]:
         """A message as 0-9-1 has it, and as a content of the class stream.
@@ -153,8 +161,8 @@ class StreamConsumer(ConsumerOutlet):
         if self._rate:
             self._free_at = max(trio.current_time(), self._free_at) + len(published.body) / self._rate
         channel.peer.messages_out += 1
-        channel.peer.pump.wake_writer()
 
     def stop(self) -> None:
         super().stop()
         self._messages.clear()
+        self._octets = 0

@@ -2,7 +2,8 @@
 
 A command is done when it is taken, unless it has to wait for an answer about permission, or for a commit. Then those behind it
 wait too. A message that waits for the store or for room holds up nothing but what confirms it: confirmations go out in the
-order of the commands, behind what the commands had for effects.
+order of the commands, behind what the commands had for effects. All commands wait while the client does not read what they made us
+write (``has_room_for_answers``).
 
 Knows the nodes by its handles.
 """
@@ -88,6 +89,7 @@ class ServerChannel:
         self._transaction: Transaction | None = None
         self._running = False
         self._waits = 0
+        self._delayed: deque[Callable[[], object]] = deque()
         engine.on_touch = self.run
 
     @property
@@ -105,18 +107,35 @@ class ServerChannel:
             return
         self._running = True
         try:
-            while not self._waits and (arrival := self.engine.next_arrival()) is not None:
+            while self._delayed and self._may_answer():
+                self._delayed.popleft()()
+            while (
+                not self._waits and self._may_answer() and (arrival := self.engine.next_arrival()) is not None
+            ):
                 if not self.over:
                     self._obey(arrival)
         finally:
             self._running = False
+        self.peer.pump.wake_writer()  # what was taken may have been why nothing more was read
         if self.engine.state is ChannelState.CLOSED and not self._waits:
             self.end()
         if not self.over:
             stalled, self.stalled = self.stalled, {}
             for outlet in stalled:
                 outlet.wake()
-            self.peer.pump.wake_writer()
+
+    def _may_answer(self) -> bool:
+        """Whether the client may make us write more; always when nothing more can be written to the channel."""
+        over = self.over or self.engine.state is not ChannelState.OPEN
+        return over or self.peer.engine.has_room_for_answers
+
+    def _resume(self, go_on: Callable[[], object]) -> None:
+        """Go on with a command that had to wait; later, if there is no room for what it writes."""
+        if self._may_answer():
+            go_on()
+            self.run()
+        else:
+            self._delayed.append(go_on)
 
     def _obey(self, arrival: Arrival) -> None:
         if arrival.handle is None:
@@ -157,7 +176,6 @@ class ServerChannel:
         elif not self.over:
             self.engine.close(fault.code, fault.reply_text)
             self.end()
-        self.peer.pump.wake_writer()
 
     # -- answers ----------------------------------------------------------------------------
 
@@ -184,7 +202,6 @@ class ServerChannel:
     def _fill(self, slot: _Slot) -> None:
         slot.done = True
         self._flush()
-        self.peer.pump.wake_writer()
 
     def _flush(self) -> None:
         if self._flushing:
@@ -227,13 +244,12 @@ class ServerChannel:
     ) -> None:
         self._waits += 1
 
-        def on_answer(refusal: RefusedError | None) -> None:
+        def go_on(refusal: RefusedError | None) -> None:
             self._waits -= 1
             if not self.over and (handle is None or not handle.over):
                 self.attempt(handle, partial(then, refusal))
-            self.run()
 
-        self.peer.guard.ask(wish, on_answer)
+        self.peer.guard.ask(wish, lambda refusal: self._resume(partial(go_on, refusal)))
 
     # -- the channel ------------------------------------------------------------------------
 
@@ -286,13 +302,12 @@ class ServerChannel:
                 self.leases.pop(number, None)
             self.reply(arrival.command)
 
-        def on_committed() -> None:
+        def go_on() -> None:
             self._waits -= 1
             if not self.over:
                 self.answer(None, reply_committed)
-            self.run()
 
-        transaction.commit(on_committed)
+        transaction.commit(lambda: self._resume(go_on))
 
     def on_rollback(self, arrival: Arrival) -> None:
         """CHANNEL ROLLBACK: what was sent is dropped, and what was received goes back."""

@@ -139,7 +139,6 @@ class ConsumerOutlet(HandleOutlet):
                 raise
             raise NotTakenError(f"its head cannot be written: {fault}") from fault
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.wake_writer()
         if self._unreliable:
             lease.accepted()
         else:
@@ -166,7 +165,6 @@ class ReplyOutlet(HandleOutlet):
         except LocalProtocolError as fault:
             raise NotTakenError(f"its head cannot be written: {fault}") from fault
         handle.channel.peer.messages_out += 1
-        handle.channel.peer.pump.wake_writer()
         lease.accepted()
 
 

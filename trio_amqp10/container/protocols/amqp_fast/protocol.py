@@ -74,6 +74,7 @@ class AmqpFast:
 
     async def serve(self, accepted: AcceptedConnection) -> None:
         """As of ``Dialect``. Cancelled: the connection is closed with 541 (internal error)."""
+        self.partials.share(accepted.pool)
         engine = Engine(EndpointRole.SERVER, trio.current_time(), self.limits, partials=self.partials)
         await _FastConversation(self, accepted, engine).serve()
 
@@ -129,7 +130,6 @@ class _FastConversation(Conversation[Engine, ServedConnection]):
 
     def _refuse(self, code: ReplyCodeRfc011, explanation: str) -> None:
         self.engine.close(trio.current_time(), code, reply_text(code, explanation))
-        self.pump.wake_writer()
 
     def close(self) -> None:
         """As of ``Conversation``: with 541 (internal error)."""
