@@ -9,6 +9,7 @@ from tests.container.protocols.clients import CLIENTS, Client
 from tests.contract.durable_scripts import DURABLE_FORMS, DURABLE_TOPIC_FORMS
 from tests.contract.loss_scripts import LOSS_SCRIPTS, LossScript
 from tests.contract.rights_scripts import SCRIPTS, Scripts
+from tests.contract.transaction_scripts import TRANSACTION_SCRIPTS, TransactionScript
 from tests.contract.untakeable_scripts import UNTAKEABLE, NarrowConsumer
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class ProtocolUnderTest:
         narrow_consumer: a consumer that cannot take every message; None if it has the links of another protocol.
         durable_forms: sends a durable message in each form that the protocol has, by the name of the form.
         durable_topic_forms: the same for a topic.
+        transactions: sends and takes messages in a transaction; None for a protocol that has none.
     """
 
     name: str
@@ -40,6 +42,7 @@ class ProtocolUnderTest:
     narrow_consumer: NarrowConsumer | None
     durable_forms: Mapping[str, Form]
     durable_topic_forms: Mapping[str, Form]
+    transactions: TransactionScript | None
 
 
 PROTOCOLS: Final = {
@@ -51,6 +54,7 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["1.0"],
         durable_forms=DURABLE_FORMS["1.0"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["1.0"],
+        transactions=TRANSACTION_SCRIPTS["1.0"],
     ),
     "0-9-1": ProtocolUnderTest(
         name="0-9-1",
@@ -60,6 +64,7 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["0-9-1"],
         durable_forms=DURABLE_FORMS["0-9-1"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["0-9-1"],
+        transactions=TRANSACTION_SCRIPTS["0-9-1"],
     ),
     "10.3": ProtocolUnderTest(
         name="10.3",
@@ -69,6 +74,7 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["10.3"],
         durable_forms=DURABLE_FORMS["10.3"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["10.3"],
+        transactions=TRANSACTION_SCRIPTS["10.3"],
     ),
     "amqp-fast": ProtocolUnderTest(
         name="amqp-fast",
@@ -78,6 +84,7 @@ PROTOCOLS: Final = {
         narrow_consumer=UNTAKEABLE["amqp-fast"],
         durable_forms=DURABLE_FORMS["amqp-fast"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["amqp-fast"],
+        transactions=TRANSACTION_SCRIPTS["amqp-fast"],
     ),
     "1.0-draft-2010": ProtocolUnderTest(
         name="1.0-draft-2010",
@@ -87,6 +94,7 @@ PROTOCOLS: Final = {
         narrow_consumer=None,
         durable_forms=DURABLE_FORMS["1.0-draft-2010"],
         durable_topic_forms=DURABLE_TOPIC_FORMS["1.0-draft-2010"],
+        transactions=TRANSACTION_SCRIPTS["1.0-draft-2010"],
     ),
 }
 """By name."""

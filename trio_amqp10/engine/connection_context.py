@@ -17,6 +17,8 @@ from .token_bucket import TokenBucket
 from .write_buffer import WriteBuffer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .limits import Limits
 
 __all__ = ["Context", "PartialDelivery", "Pool", "Touchable", "Writer"]
@@ -78,6 +80,8 @@ class Context:
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
         hungry: sessions with senders to be woken when octets were taken.
         dirty: sessions with something to write when octets are next taken.
+        on_dropped: called with the state of each delivery that was dropped because this end had detached its link; None
+            for nothing.
         pool: counts the octets of deliveries in progress with those of other connections; None for a connection by itself.
     """
 
@@ -94,6 +98,7 @@ class Context:
         "incoming_class",
         "limits",
         "now",
+        "on_dropped",
         "outgoing_class",
         "pool",
         "receiving",
@@ -124,10 +129,16 @@ class Context:
         self.feeding: dict[Writer, None] = {}
         self.hungry: dict[Writer, None] = {}
         self.dirty: list[Writer] = []
+        self.on_dropped: Callable[[Any], object] | None = None
         self.pool: Pool | None = None
         self._partial_octets = 0
         self._touched: list[Touchable] = []
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
+
+    def note_dropped(self, state: object) -> None:
+        """A delivery with this state was dropped, because this end has detached its link."""
+        if state is not None and self.on_dropped is not None:
+            self.on_dropped(state)
 
     # -- events -----------------------------------------------------------------------------
 
