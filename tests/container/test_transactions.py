@@ -430,6 +430,16 @@ async def test_transaction_is_rolled_back_when_a_node_refuses_a_message_that_is_
     assert length_of(room, "q") == [0]
 
 
+async def test_what_is_added_to_a_transaction_that_has_failed_is_undone_at_its_commit() -> None:
+    room = Room()
+    txn, lease = room.begin(), HeldMessages()
+    txn.fail("app:failed", "for a test")
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    room.post(txn, room.queue("q"), Posted("a"))
+    assert await room.commit(txn) == ("app:failed", "for a test")
+    assert (lease.said, room.watermark.octets, room.queue("q").inlets) == (["released"], 0, {})
+
+
 @pytest.mark.logs_errors
 async def test_transaction_is_rolled_back_when_a_node_fails_before_anything_was_done(
     caplog: pytest.LogCaptureFixture,

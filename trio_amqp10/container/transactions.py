@@ -254,6 +254,7 @@ class Transaction:
     def commit(self, then: Callable[[], object]) -> None:
         """Do it all, or nothing. ``then`` is called when that is decided: ``failure`` is None, or says why nothing was done."""
         if self.failure is not None:
+            self.rollback()  # what was added since
             then()
             return
         try:
