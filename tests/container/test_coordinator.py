@@ -676,3 +676,73 @@ async def test_messages_of_a_commit_outlast_their_connection_while_the_node_fail
         await fill(other, "fragile", "others go on")
         assert node.got == ["a", "others go on"]
     caplog.clear()
+
+
+# -- a posting that is refused, or dropped on its way here ------------------------------------------
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_transaction_is_rolled_back_when_a_message_of_it_is_larger_than_its_link_takes(
+    settled: bool,
+) -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect(limits=amqp.Limits(max_message_size=100_000)) as conn,
+        control_of(conn) as control,
+        conn.open_sender("q") as sender,
+        conn.open_sender("q") as other,
+    ):
+        txn = await control.declare()
+        assert (await post(other, "x", txn).outcome()) == ACCEPTED
+        sender._link.size_limit = None  # the sender does not keep to it
+        post(sender, bytes(200_000), txn, settled=settled)
+        assert await control.discharge(txn) == "amqp:transaction:rollback"
+        assert not len(queue_of(container))
+
+
+@pytest.mark.parametrize("many", [False, True])
+async def test_transaction_is_rolled_back_when_a_message_comes_on_a_link_that_was_detached_here(
+    many: bool,
+) -> None:
+    async with (
+        open_container(["q"]) as container,
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender("other") as sender,
+        conn.open_sender("q") as fine,
+    ):
+        txn, free = await control.declare(), await control.declare()
+        post(fine, "x", txn)
+        await post(fine, "y", free).outcome()
+        container.remove_node("other")
+        post(sender, bytes(1_000_000 if many else 1), txn, settled=True)  # before the detach is read
+        assert await control.discharge(txn) == "amqp:transaction:rollback"
+        assert await control.discharge(free) is None
+        assert len(queue_of(container)) == 1
+
+
+async def test_transaction_is_rolled_back_when_its_link_is_closed_before_a_message_was_permitted() -> None:
+    answers: list[trio.Event] = []
+
+    async def authorise(access: amqp.Access) -> bool:
+        if access.address == "q":
+            answers.append(trio.Event())
+            await answers[-1].wait()
+        return True
+
+    container = amqp.Container(authorise=authorise)
+    container.add_queue("q")
+    async with (
+        container.connect() as conn,
+        control_of(conn) as control,
+        conn.open_sender(None) as sender,
+    ):
+        txn = await control.declare()
+        post(sender, amqp.Message("x", to="q"), txn)
+        await wait_all_tasks_blocked()
+        (inlet,) = container.relay.inlets
+        inlet.close("app:gone", "closed here")
+        for answer in answers:
+            answer.set()
+        assert await control.discharge(txn) == "amqp:transaction:rollback"
+        assert not len(queue_of(container))

@@ -414,12 +414,30 @@ async def test_transaction_fails_when_a_node_has_no_room_or_takes_nothing_any_mo
     assert length_of(room, "q", "other") == [0, 0]
 
 
-async def test_transaction_is_not_posted_to_a_node_that_refuses() -> None:
-    room = Room()
-    txn = room.begin()
+async def test_transaction_is_rolled_back_when_a_node_refuses_a_message_that_is_posted(
+    store: Store | None,
+) -> None:
+    room = Room(store)
+    txn, lease = room.begin(), HeldMessages()
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    room.post(txn, room.queue("q"), Posted("a"))
     with pytest.raises(RefusedError, match="takes no messages"):
         room.post(txn, Node("n"), Posted("a"))
-    assert await room.commit(txn) is None
+    assert lease.said == ["released"]
+    why = "a message was refused, amqp:not-allowed: 'n' takes no messages"
+    assert await room.commit(txn) == ("amqp:transaction:rollback", why)
+    assert txn.cause == "amqp:not-allowed"
+    assert length_of(room, "q") == [0]
+
+
+async def test_what_is_added_to_a_transaction_that_has_failed_is_undone_at_its_commit() -> None:
+    room = Room()
+    txn, lease = room.begin(), HeldMessages()
+    txn.fail("app:failed", "for a test")
+    txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
+    room.post(txn, room.queue("q"), Posted("a"))
+    assert await room.commit(txn) == ("app:failed", "for a test")
+    assert (lease.said, room.watermark.octets, room.queue("q").inlets) == (["released"], 0, {})
 
 
 @pytest.mark.logs_errors

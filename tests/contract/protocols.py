@@ -21,6 +21,7 @@ from .memory_fast import MEMORY_FAST
 from .refusing_scripts import REFUSING, Refusing
 from .rights_scripts import SCRIPTS, Scripts
 from .silence_scripts import SILENCE, Silence
+from .transaction_scripts import TRANSACTION_SCRIPTS, TransactionScript
 from .untakeable_scripts import UNTAKEABLE, NarrowConsumer
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class ProtocolUnderTest:
         last_words: a wrong answer to its client's open; None if the client ends without an answer to that.
         memory: requests of a peer that reads nothing, and contents that stay incomplete.
         late: requests that are answered later.
+        transactions: sends and takes messages in a transaction; None for a protocol that has none.
     """
 
     name: str
@@ -71,6 +73,7 @@ class ProtocolUnderTest:
     last_words: LastWords | None
     memory: MemoryScript
     late: LateScript
+    transactions: TransactionScript | None
 
 
 PROTOCOLS: Final = {
@@ -87,6 +90,7 @@ PROTOCOLS: Final = {
         last_words=LAST_WORDS[name],
         memory=MEMORY[name],
         late=LATE[name],
+        transactions=TRANSACTION_SCRIPTS[name],
     )
     for name, client in CLIENTS.items()
 }

@@ -493,3 +493,46 @@ def _link(pair: Pair, session: Session, name: str) -> tuple[SenderLink, Receiver
     answers[0].set_credit(1000)
     pair.run()
     return sender, answers[0]
+
+
+# -- what is dropped because we have detached -----------------------------------------------------
+
+
+def states_dropped(link: ReceiverLink) -> list[Any]:
+    dropped: list[Any] = []
+    link.context.on_dropped = dropped.append
+    return dropped
+
+
+IN_TXN = ("transactional-state", {"txn_id": b"t"})
+
+
+def test_state_of_a_delivery_is_reported_that_comes_on_a_link_that_we_have_detached() -> None:
+    link, script = receiving()
+    dropped = states_dropped(link)
+    link.detach()
+    script << transfer(0, 0, b"x", delivery_tag=b"t", state=IN_TXN)
+    script << transfer(0, 1, b"x", delivery_tag=b"u")
+    assert [each.txn_id for each in dropped] == [b"t"]
+
+
+def test_state_of_a_delivery_is_reported_that_has_begun_and_is_too_large() -> None:
+    link, script = receiving(Limits(max_message_size=10))
+    dropped = states_dropped(link)
+    script << transfer(0, 0, b"x", delivery_tag=b"t", more=True, state=IN_TXN)
+    assert not dropped
+    script << transfer(0, 0, bytes(20), delivery_tag=b"t")
+    assert link.state is LinkState.DETACH_SENT
+    assert [each.txn_id for each in dropped] == [b"t"]
+
+
+def test_state_of_a_delivery_is_dropped_in_silence_if_nobody_wants_it_or_the_peer_detaches() -> None:
+    link, script = receiving()
+    link.detach()
+    script << transfer(0, 0, b"x", delivery_tag=b"t", state=IN_TXN)
+    link, script = receiving()
+    dropped = states_dropped(link)
+    script << transfer(0, 0, b"x", delivery_tag=b"t", more=True, state=IN_TXN)
+    script << frame("detach", handle=0, closed=True)
+    assert link.incoming is None
+    assert not dropped

@@ -222,3 +222,123 @@ async def test_credit_of_a_transaction_is_drained_before_its_discharge(autojump_
         receiver.grant(3, transaction=txn)
         await wait_all_tasks_blocked()
     assert ended == [True]
+
+
+# -- messages that the peer refuses ----------------------------------------------------------------
+
+
+def in_txn(outcome: str | None) -> Any:
+    state: dict[str, Any] = {"txn_id": TXN}
+    return "transactional-state", state if outcome is None else state | {"outcome": (outcome, {})}
+
+
+REFUSALS = {
+    "rejected": (in_txn("rejected"),),
+    "released": (in_txn("released"),),
+    "modified": (in_txn("modified"),),
+    "bare": (("rejected", {}),),
+    "refused later": (in_txn("accepted"), ("released", {})),
+    "settled without a word": (None,),
+}
+
+
+@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("later", [0.0, 3.0])
+async def test_transaction_is_rolled_back_when_a_message_of_it_is_refused_and_nobody_looked(
+    refusal: str, later: float, autojump_clock: MockClock
+) -> None:
+    """The peer would commit all the same, and answers the posting as late as it likes."""
+
+    async def script(desk: Desk) -> None:
+        for _ in range(2):
+            await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        got = await desk.next("transfer")
+        await trio.sleep(later)
+        said = REFUSALS[refusal]
+        for number, state in enumerate(said, 1):
+            await desk.say(got["delivery_id"], state, settled=number == len(said))
+        await desk.discharge()
+
+    async with coordinated(script) as (conn, desk), conn.open_sender("q") as sender:
+        with pytest.raises(amqp.TransactionRolledBackError, match="a message in it was refused"):
+            async with conn.open_transaction() as txn:
+                await sender.transmit("x", transaction=txn)
+                if refusal == "refused later":
+                    await trio.sleep(10)  # the first outcome is what a commit would wait for
+    assert txn.state == "rolled back"
+    assert body_of(desk.heard[-1]) == ("discharge", {"txn_id": TXN, "fail": True})
+
+
+@pytest.mark.parametrize("settled", [False, True])
+async def test_transaction_is_rolled_back_when_the_peer_detaches_a_link_that_posted(
+    settled: bool, autojump_clock: MockClock
+) -> None:
+    async def script(desk: Desk) -> None:
+        sender = await desk.peer.accept_attach(credit=10, snd_settle_mode=2)
+        await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        await desk.next("transfer")
+        error = ("error", {"condition": "amqp:resource-limit-exceeded"})
+        await desk.peer.send(frame("detach", handle=sender["handle"], closed=True, error=error))
+        await desk.discharge()
+
+    async with coordinated(script) as (conn, desk):
+        opening = conn.open_sender("q")
+        sender = await opening.__aenter__()
+        with pytest.raises(amqp.TransactionRolledBackError, match="resource-limit-exceeded") as failed:
+            async with conn.open_transaction() as txn:
+                await sender.transmit("x", transaction=txn, settled=settled)
+                await wait_all_tasks_blocked()
+        assert failed.value.condition == "amqp:resource-limit-exceeded"
+    assert body_of(desk.heard[-1]) == ("discharge", {"txn_id": TXN, "fail": True})
+
+
+@pytest.mark.parametrize("how", ["outcome", "send", "settle"])
+async def test_transaction_commits_without_a_message_that_the_program_knows_to_be_refused(
+    how: str, autojump_clock: MockClock
+) -> None:
+    async def script(desk: Desk) -> None:
+        for _ in range(2):
+            await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        got = await desk.next("transfer")
+        await desk.say(got["delivery_id"], in_txn("rejected"), settled=False)
+        await desk.discharge()
+
+    async with coordinated(script) as (conn, desk), conn.open_sender("q") as sender:
+        async with conn.open_transaction() as txn:
+            if how == "send":
+                with pytest.raises(amqp.DeliveryRejectedError):
+                    await sender.send("x", transaction=txn)
+            else:
+                delivery = await sender.transmit("x", transaction=txn)
+                if how == "settle":
+                    delivery.settle()
+                else:
+                    assert isinstance(await delivery.outcome(), amqp.Rejected)
+        assert txn.state == "committed"
+    assert body_of(desk.heard[-1]) == ("discharge", {"txn_id": TXN, "fail": False})
+
+
+async def test_commit_asks_a_coordinator_that_tells_no_outcome_in_time_and_reports_what_it_refused_then(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(desk: Desk) -> None:
+        for _ in range(2):
+            await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        got = await desk.next("transfer")
+        discharge = await desk.next("transfer")
+        await desk.say(got["delivery_id"], ("rejected", {}))
+        await desk.end(discharge)
+
+    async with coordinated(script) as (conn, desk), conn.open_sender("q") as sender:
+        began = trio.current_time()
+        with pytest.raises(amqp.TransactionError, match="committed without a message") as failed:
+            async with conn.open_transaction() as txn:
+                await sender.transmit("x", transaction=txn)
+        assert type(failed.value) is amqp.TransactionError
+        assert txn.state == "committed"
+        assert trio.current_time() - began == pytest.approx(conn.close_timeout)
+    assert body_of(desk.heard[-1]) == ("discharge", {"txn_id": TXN, "fail": False})

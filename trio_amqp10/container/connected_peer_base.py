@@ -160,6 +160,7 @@ class ConnectedPeerBase(TaskRunner):
             journal=container.journal,
             max_octets=container.max_unsettled_octets,
             on_rollback=on_rollback,
+            permissions=self.guard if self.guard.asks else None,
         )
 
     # -- what the peer owes us an answer for ------------------------------------------------

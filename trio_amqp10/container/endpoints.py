@@ -64,6 +64,11 @@ class PublishedArrival:
     def message(self) -> Any:
         return self.content.as_message()
 
+    @property
+    def refused(self) -> bool:
+        """Whether it was answered, and not accepted."""
+        return self.state is not None and self.state != "accepted"
+
     def record_acceptance(self) -> None:
         """A peer without resumable links does not ask after a restart."""
 

@@ -107,6 +107,11 @@ class TransactionInlet:
     def __len__(self) -> int:
         return len(self._waiting)
 
+    @property
+    def arrivals(self) -> list[tuple[Arrival, int]]:
+        """The messages that wait, each with its octets, in order."""
+        return list(self._waiting)
+
     def hold(self, arrival: Arrival, size: int) -> None:
         """One more."""
         self._waiting.append((arrival, size))

@@ -19,6 +19,8 @@ from .token_bucket import TokenBucket
 from .write_buffer import WriteBuffer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from trio_amqp10.partial_pool import Pool
 
     from .limits import Limits
@@ -84,6 +86,8 @@ class Context:
         dirty: sessions with something to write when octets are next taken.
         answers: what the peer must answer.
         detaches: links whose peer has no terminus for them, and must detach them (2.6.3).
+        on_dropped: called with the state of each delivery that was dropped because this end had detached its link; None
+            for nothing.
         pool: counts the octets of deliveries in progress with those of other connections; None for a connection by itself.
     """
 
@@ -102,6 +106,7 @@ class Context:
         "incoming_class",
         "limits",
         "now",
+        "on_dropped",
         "outgoing_class",
         "pool",
         "receiving",
@@ -134,10 +139,16 @@ class Context:
         self.dirty: list[Writer] = []
         self.answers: AwaitedAnswers = AwaitedAnswers(limits.answer_timeout)
         self.detaches: AwaitedAnswers = AwaitedAnswers(limits.close_timeout)
+        self.on_dropped: Callable[[Any], object] | None = None
         self.pool: Pool | None = None
         self._partial_octets = 0
         self._touched: list[Touchable] = []
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
+
+    def note_dropped(self, state: object) -> None:
+        """A delivery with this state was dropped, because this end has detached its link."""
+        if state is not None and self.on_dropped is not None:
+            self.on_dropped(state)
 
     # -- events -----------------------------------------------------------------------------
 

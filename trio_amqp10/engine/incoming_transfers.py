@@ -153,12 +153,17 @@ def cannot_answer(session: SessionCore, failure: LocalProtocolError) -> None:
 
 def on_transfer(link: ReceiverLink, part: Transfer, payload: bytes) -> None:
     """One transfer for ``link``, rule by rule."""
+    if link.state is not LinkState.DETACH_SENT:
+        _take(link, part, payload)
+    elif not link.check_errant():
+        skip(link.session, part.delivery_id)  # in flight when we detached: dropped
+    if link.state is LinkState.DETACH_SENT:
+        link.context.note_dropped(part.state)
+
+
+def _take(link: ReceiverLink, part: Transfer, payload: bytes) -> None:
     session = link.session
     delivery_id, tag = part.delivery_id, part.delivery_tag
-    if link.state is LinkState.DETACH_SENT:
-        if not link.check_errant():
-            skip(session, delivery_id)  # in flight when we detached: dropped
-        return
     if link.incoming is not None:
         if _is_continuation(link, link.incoming.delivery, part):
             _continue(link, link.incoming, part, payload)
@@ -392,6 +397,8 @@ def drop_incoming(link: ReceiverLink) -> None:
     """The link is gone, or its delivery is too much: what came of it so far is dropped."""
     incoming = link.incoming
     if incoming is not None:
+        if link.state is LinkState.DETACH_SENT:
+            link.context.note_dropped(incoming.delivery.remote_state)
         _drop(link, incoming)
         _keep(link, incoming)
         if link.terminus is None or incoming.delivery.tag not in link.terminus.unsettled:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from trio_amqp10.peer.link_carriers import LinkConnection, LinkSession
     from trio_amqp10.peer.receiver import Receiver
     from trio_amqp10.peer.sender import Sender
+    from trio_amqp10.spec.transport import Error
 
 __all__ = ["Transaction", "TransactionOpening", "open_transaction"]
 
@@ -165,9 +166,15 @@ class Transaction:
     async def commit(self) -> None:
         """Have all of it happen; leaving the block does so.
 
+        It waits for the outcomes of all messages that were sent in it, at most ``close_timeout`` seconds: a coordinator tells
+        them before it commits (4.4.1). If the peer refuses one, the transaction is rolled back, unless ``send`` has raised for it
+        or you have called its ``outcome``: then you know.
+
         Raises:
-            TransactionRolledBackError: the coordinator would not, or was lost before it was asked.
+            TransactionRolledBackError: a message was refused, or its link is gone; or the coordinator would not commit, or was
+                lost before it was asked.
             TransactionInDoubtError: it was lost before it answered.
+            TransactionError: it has committed, without a message that it refused only then.
             LocalProtocolError: the transaction is over.
 
         Cancelled: it is not known whether it happened.
@@ -177,19 +184,33 @@ class Transaction:
         try:
             self._check_control()
             await self._settle_down()
-            error = await self._discharge(fail=False)
+            await self._wait_decided()
+            refused = self._refusal()
+            error = await self._discharge(fail=refused is not None)
         except TransactionRolledBackError:
             self._undo()
             raise
         except BaseException:
             self.state = _IN_DOUBT
             raise
+        if refused is not None:
+            self._undo()
+            raise TransactionRolledBackError(
+                f"the transaction was rolled back, as a message in it was refused: {refused}",
+                _error_of(refused),
+            ) from refused
         if error is not None:
             self._undo()
             raise TransactionRolledBackError(
                 f"the transaction was rolled back, {describe(error.error)}", error.error
             )
+        refused = self._refusal()
         self._apply()
+        if refused is not None:
+            raise TransactionError(
+                f"the transaction was committed without a message that was refused: {refused}",
+                _error_of(refused),
+            ) from refused
 
     async def rollback(self) -> None:
         """Have nothing of it happen; leaving the block by an exception does so.
@@ -220,6 +241,21 @@ class Transaction:
             self._acquired += receiver.acquired_in(self.id)
         for session in {retired.link.session for retired in self._retired}:
             session.flush()  # outcomes are gathered, and the discharge is a transfer, which would overtake them
+
+    async def _wait_decided(self) -> None:
+        """Wait for the outcomes that messages will have; those that do not come in time are the coordinator's to know (4.4.4)."""
+        with trio.move_on_after(self._control.session.connection.close_timeout):
+            for posted in self._posted:
+                with suppress(AmqpError, trio.ClosedResourceError):
+                    if not posted.sent_settled:
+                        await posted.wait_decided()
+
+    def _refusal(self) -> AmqpError | None:
+        """Why one of the messages was refused that the program does not know of; None if none was."""
+        for posted in self._posted:
+            if not posted.was_asked and (refused := posted.refusal()) is not None:
+                return refused
+        return None
 
     async def _discharge(self, *, fail: bool) -> Rejected | None:
         """Ask for the end, and wait for the answer; what stands against it, if anything."""
@@ -289,6 +325,11 @@ class Transaction:
 
     def __repr__(self) -> str:
         return f"<Transaction {self.id.hex()} {self.state}>"
+
+
+def _error_of(refused: AmqpError) -> Error | None:
+    """What the peer said when it refused a message."""
+    return getattr(refused, "error", None) or getattr(getattr(refused, "outcome", None), "error", None)
 
 
 def _inner(state: Any) -> Any:

@@ -1,4 +1,7 @@
-"""Deliveries for programs: a message to read, an outcome to give or await."""
+"""Deliveries for programs: a message to read, an outcome to give or await.
+
+Longer than 400 lines: what a program does with a delivery of either direction stands in one place.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,10 @@ import trio
 from trio_amqp10.engine.delivery import ACCEPTED, RELEASED, is_terminal
 from trio_amqp10.engine.delivery import IncomingDelivery as EngineIncoming
 from trio_amqp10.engine.delivery import OutgoingDelivery as EngineOutgoing
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.errors import AmqpError, LocalProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.message.tolerant import message_class
+from trio_amqp10.net.errors import GoneError
 from trio_amqp10.net.waiters import Waiter
 from trio_amqp10.spec.messaging import Accepted, Modified, Rejected, Released
 from trio_amqp10.spec.transactions import TransactionalState
@@ -21,7 +25,12 @@ from trio_amqp10.spec.transport import Error
 from trio_amqp10.wire.values import Symbol
 
 from .body_chunks import Chunks, Reading
-from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError, DeliveryReleasedError
+from .errors import (
+    DeliveryError,
+    DeliveryModifiedError,
+    DeliveryRejectedError,
+    DeliveryReleasedError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -321,7 +330,20 @@ class OutgoingDelivery(EngineOutgoing):
         state: what the receiver last said of it, or None.
     """
 
-    __slots__ = ()
+    __slots__ = ("_was_asked",)
+
+    @property
+    def was_asked(self) -> bool:
+        """Whether the program knows from ``outcome`` what became of the message, or does not need to know."""
+        return getattr(self, "_was_asked", False)
+
+    def disregard(self) -> None:
+        """The program needs no outcome: it has taken the message back, or has settled it without waiting."""
+        self._was_asked = True
+
+    def settle(self) -> None:
+        super().settle()
+        self.disregard()
 
     async def outcome(self) -> Outcome | None:
         """Wait for what the receiver makes of the message; None if it was sent settled.
@@ -348,13 +370,45 @@ class OutgoingDelivery(EngineOutgoing):
             return accepted
         if self.sent_settled:
             return None
-        while not is_terminal(self.state):
-            if self.settled:
-                return cast("Outcome", self.link.default_outcome)
+        try:
+            await self.wait_decided()
+        except AmqpError:
+            self._was_asked = True
+            raise
+        self._was_asked = True
+        return self._decision()
+
+    async def wait_decided(self) -> None:
+        """Wait until the receiver has given it an outcome, or has settled it; raises as ``outcome``. Cancelled: nothing is lost."""
+        while not is_terminal(self.state) and not self.settled:
             self._check()
             await _changed(self)
+
+    def _decision(self) -> Outcome:
         state = self.state
+        if not is_terminal(state):
+            return cast("Outcome", self.link.default_outcome)
         return cast("Outcome", state.outcome if isinstance(state, TransactionalState) else state)
+
+    def refusal(self) -> DeliveryError | AmqpError | None:
+        """Why the receiver does not have the message, as far as is known here; None if it has, or may have it.
+
+        Known are an outcome that is not ``accepted``, and a link that the peer ended before it gave an outcome. The link of
+        a message that was sent settled counts if the peer ended it with an error.
+        """
+        if not self.sent_settled and (self.settled or is_terminal(self.state)):
+            try:
+                raise_unless_accepted(self._decision(), self)
+            except DeliveryError as refused:
+                return refused
+            return None
+        try:
+            self._check()
+        except GoneError as lost:
+            return None if self.sent_settled and lost.error is None else lost
+        except (AmqpError, trio.ClosedResourceError):
+            pass  # it was ended here
+        return None
 
     def watch(self, call: Callable[[], object]) -> None:
         """Have ``call`` called, synchronously, when the receiver gives it an outcome or settles it, or the link is gone.

@@ -231,7 +231,7 @@ class StreamSender(trio.abc.SendStream):
                 self._check(out)
                 await self._sender.wait()
         except BaseException:
-            out.abort()
+            self._take_back(out)
             raise
 
     def abort(self) -> None:
@@ -241,7 +241,14 @@ class StreamSender(trio.abc.SendStream):
         """
         self._closed = True
         if self._out is not None:
-            self._out.abort()
+            self._take_back(self._out)
+
+    @staticmethod
+    def _take_back(out: Outgoing) -> None:
+        out.abort()
+        delivery = cast("OutgoingDelivery", out.delivery)
+        if delivery.settled:
+            delivery.disregard()
 
     def __repr__(self) -> str:
         sent = 0 if self._out is None else self._out.size

@@ -321,8 +321,8 @@ REQUIREMENTS = [
         "a transaction commits with a settled message that cannot be taken",
         "commit_fails_when_a_message_sent_settled_cannot_be_routed",
         mutant=Change(
-            "                self.fail(refusal.condition, refusal.description)\n            if not permitted",
-            "                pass\n            if not permitted",
+            "            self.refuse(refusal)\n            outcome = Rejected",
+            "            outcome = Rejected",
         ),
     ),
     need(
@@ -330,7 +330,9 @@ REQUIREMENTS = [
         MUST,
         "the outcome of what is posted is known before the commit",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
-        mutant=Change("        node = node.destination(arrival.content)\n        posts", "        posts"),
+        mutant=Change(
+            "            node = node.destination(arrival.content)\n            posts", "            posts"
+        ),
     ),
     need(
         "4.4.4.1-4",
@@ -358,8 +360,8 @@ REQUIREMENTS = [
         "a transaction commits when an outcome that was told is not possible any more",
         "commit_fails_when_a_node_takes_no_messages_any_more",
         mutant=Change(
-            "                node.check_inlet(self.peer)\n                node.check_room(len(posts), posts.octets)\n",
-            "                pass\n",
+            "            node.check_inlet(self.peer)\n            for arrival, size",
+            "            for arrival, size",
         ),
     ),
     need(

@@ -14,6 +14,7 @@ from .errors import (
     DeliveryLostError,
     HandleClosedError,
     NotAvailableError,
+    TransactionInDoubtError,
 )
 from .handle import Delivery, Handle
 
@@ -30,5 +31,6 @@ __all__ = [
     "Message",
     "MessageHead",
     "NotAvailableError",
+    "TransactionInDoubtError",
     "open_connection",
 ]

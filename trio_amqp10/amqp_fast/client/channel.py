@@ -13,7 +13,14 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.states import ChannelState
 
 from .endpoint import Endpoint, Opening
-from .errors import ChannelClosedError, DeliveryLostError, HandleClosedError, TransportLostError
+from .errors import (
+    ChannelClosedError,
+    ConnectionClosedError,
+    DeliveryLostError,
+    HandleClosedError,
+    TransactionInDoubtError,
+    TransportLostError,
+)
 from .handle import Handle
 
 if TYPE_CHECKING:
@@ -156,12 +163,17 @@ class Channel(Endpoint):
         Raises:
             ChannelClosedError: nothing of it was done.
             LocalProtocolError: the channel is not transacted.
-            ConnectionClosedError: it may be done or not; the channel does not come back.
+            TransactionInDoubtError: the connection was lost before the answer: all of it is done, or nothing.
+            ConnectionClosedError: it was lost before the server was asked: nothing of it is done. The channel does not come back.
             trio.ClosedResourceError: the channel was closed here.
 
         Cancelled: it may be done or not.
         """
-        await self._confirmed(spec.ChannelCommit())
+        self.check()
+        try:
+            await self._confirmed(spec.ChannelCommit())
+        except ConnectionClosedError as lost:
+            raise TransactionInDoubtError(f"the answer to a commit was lost: {lost}") from lost
 
     async def rollback(self) -> None:
         """Drop what was sent, and give back all that was received (3.3.5); errors as of ``commit``.

@@ -94,6 +94,10 @@ class DeliveryLostError(AmqpError):
     """The transport by which a message came is gone, so it cannot be acknowledged: the server gives it out again."""
 
 
+class TransactionInDoubtError(AmqpError):
+    """The answer to a commit was lost: the server may have done all of the transaction, or nothing."""
+
+
 class TransportLostError(AmqpError):
     """The transport was lost before the answer, and the connection will come back: ask again. Never leaves the client."""
 

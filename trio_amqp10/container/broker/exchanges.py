@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import Node
+from trio_amqp10.container.nodes.node import Node, RefusedError
+from trio_amqp10.errors import Condition
 
 from .addresses import exchange_address
 from .arguments import ALTERNATE
@@ -20,9 +21,10 @@ from .exchange_route import ExchangeRoute
 from .faults import AccessRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from trio_amqp10.container.nodes.node import Inlet, Peer
+    from trio_amqp10.container.nodes.node import Arrival, Inlet, Peer
+    from trio_amqp10.container.nodes.queue import Queue
 
     from .publishing import Publisher
 
@@ -134,6 +136,22 @@ class Exchange(Node):
                 return
             self.publisher.publish(inlet, arrival, self, key, node=node)
 
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Sequence[Queue]:  # noqa: ARG002
+        return self.reached(arrival, "")
+
+    def reached(self, arrival: Arrival, key: str) -> Sequence[Queue]:
+        """The queues that a message of a transaction reaches with this key.
+
+        Raises:
+            RefusedError: none.
+        """
+        queues = self.publisher.route(self, arrival.content, key)
+        if not queues:
+            raise RefusedError(
+                Condition.NOT_FOUND, f"{self.address!r} leads to no queue with the routing key {key!r}"
+            )
+        return queues
+
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
         self.publisher.forget(inlet)
@@ -165,3 +183,6 @@ class Route(ExchangeRoute):
 
     def on_arrivals(self, inlet: Inlet) -> None:
         self._exchange.publish(inlet, self.key or "", self)
+
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Sequence[Queue]:  # noqa: ARG002
+        return self._exchange.reached(arrival, self.key or "")

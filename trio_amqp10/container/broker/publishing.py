@@ -13,7 +13,8 @@ A queue that is full and makes its senders wait (``QueuePolicy.overflow``) makes
 message stays with the publisher, nothing more is taken from the same inlet, and the message is routed anew when there is room. A publisher that
 cannot wait, as it has no credit that could end, is refused. A transaction that is committed does not wait: such a queue holds more then.
 
-All queues write in one commit, so that one callback after it is the last answer of all of them.
+All queues write in one commit, so that one callback after it is the last answer of all of them. The commit of a transaction
+has asked before whether the message reaches a queue, and whether all that it reaches have room (``Transaction.commit``).
 
 Knows arrivals and queues; does not know how bindings are found.
 """
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Arrival, Inlet, Node
     from trio_amqp10.container.nodes.queue import Queue
-    from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.stores.group_commit import Journal
 
     from .exchanges import Exchange
@@ -109,6 +109,17 @@ class Publisher:
         if waiting is not None:
             waiting[2]()
 
+    def route(
+        self,
+        exchange: Exchange,
+        content: Content,
+        key: str,
+        further: Sequence[str] = (),
+        headers: Headers | None = None,
+    ) -> Sequence[Queue]:
+        """The queues that a message reaches; arguments as of ``publish``."""
+        return self._routing(exchange, (key, *further), LazyHeaders(content) if headers is None else headers)
+
     def put(self, exchange: Exchange, queue: Queue, content: Content, origin: str) -> bool:
         """Hand a message on to the one queue that it reaches, as ``publish`` does it, of a broker without a store.
 
@@ -144,9 +155,8 @@ class Publisher:
             node: what takes more from the inlet when there is room again; None if it cannot wait for that.
             origin: of the messages of the inlet; None if it is to be found out.
         """
-        content = arrival.content
         if headers is None:
-            headers = LazyHeaders(content)
+            headers = LazyHeaders(arrival.content)
         queues = self._routing(exchange, (key, *further), headers)
         if admits is not None:
             queues = [queue for queue in queues if admits(queue)]
@@ -167,31 +177,39 @@ class Publisher:
             self._waiting[inlet] = full, arrival, publish_again
             full.when_roomy(inlet, self._publish_waiting)
             return
+        self.publish_to(queues, inlet, arrival, exchange, key, origin=origin, beyond=committing)
+
+    def publish_to(
+        self,
+        queues: Sequence[Queue],
+        inlet: Inlet,
+        arrival: Arrival,
+        exchange: Exchange,
+        key: str,
+        *,
+        origin: str | None = None,
+        beyond: bool,
+    ) -> None:
+        """Hand a message on to queues that were found before, and answer for it.
+
+        Args:
+            queues: that it reaches from the exchange; none: it is released.
+            beyond: whether queues that would make it wait hold it, as it is part of a transaction that is committed.
+            inlet, arrival, exchange, key, origin: as of ``publish``.
+        """
         exchange.figures["arrived"] += 1
         if not queues:
             exchange.figures["unroutable"] += 1
             release(arrival)
             return
-        marked = content.published_to(exchange.name, key)
+        marked = arrival.content.published_to(exchange.name, key)
         if origin is None:
             origin = origin_of(inlet.peer)
-        if journal is None:
-            refusing = _gather(queues, content=marked, origin=origin, beyond=False)
-            if refusing is None:
-                accept(arrival)
-            else:
-                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
-            return
-        gather = partial(_gather, content=marked, origin=origin, beyond=committing)
-        if committing:
-            # What stores nothing gets it when the commit has succeeded.
-            later = [queue for queue in queues if not queue.stores_messages]
-            queues = [queue for queue in queues if queue.stores_messages]
-            journal.after(partial(_gather_later, gather, later))
-        refusing = gather(queues)
+        refusing = _gather(queues, content=marked, origin=origin, beyond=beyond)
+        journal = self._journal
         if refusing is not None:
             refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{refusing.address!r} is full")
-        elif journal.committing or _is_stored(queues, marked):
+        elif journal is not None and (journal.committing or _is_stored(queues, marked)):
             if _is_stored(queues, marked):
                 arrival.record_acceptance()
             journal.after(partial(exchange.attempt, inlet, answer, inlet, arrival))
@@ -206,13 +224,6 @@ def _gather(queues: Sequence[Queue], *, content: Content, origin: str, beyond: b
         if not queue.gather(content, origin, beyond=beyond) and full is None:
             full = queue
     return full
-
-
-def _gather_later(
-    gather: Callable[[Sequence[Queue]], object], queues: Sequence[Queue], failure: StoreError | None
-) -> None:
-    if failure is None:
-        gather(queues)
 
 
 def _is_stored(queues: Sequence[Queue], content: Content) -> bool:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.errors import Condition, LocalProtocolError
 
+from .node import why_not_durable
+
 if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
 
@@ -56,9 +58,7 @@ def refuse(arrival: Arrival, condition: str, description: str) -> None:
 
 def refuse_durable(inlet: Inlet, arrival: Arrival, address: str) -> None:
     """It is to survive, and nothing here does: it is rejected, or its link ends where that cannot be said (3.2.1)."""
-    why = (
-        f"{address!r} keeps nothing on disk, and the message is durable: send it to a container with a store"
-    )
+    why = why_not_durable(address)
     if arrival.settled:
         inlet.close(Condition.PRECONDITION_FAILED.value, why)
     else:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .clock import Clock
     from .content import Content, Death
@@ -84,6 +85,7 @@ class HeldMessages:
 
     __slots__ = (
         "_coming",
+        "_coming_octets",
         "_dying",
         "_letters",
         "_owner",
@@ -114,6 +116,7 @@ class HeldMessages:
         self.closed: bool = False
         self._dying = 0
         self._coming = 0
+        self._coming_octets = 0
         self._sequence = itertools.count()
         self._letters: DeadLetters | None = None
 
@@ -131,7 +134,12 @@ class HeldMessages:
         """Whether the queue takes no more, with so much more than there is."""
         policy = self._owner.policy
         if policy.bound == "ready":
-            return policy.is_full(len(self.available) + length, self.available.octets + octets)
+            length += len(self.available)
+            octets += self.available.octets
+            if policy.rejects:  # those on their way to the disk have been promised their room
+                length += self._coming
+                octets += self._coming_octets
+            return policy.is_full(length, octets)
         return policy.is_full(self.length + length, self.octets + octets)
 
     def statistics(self) -> dict[str, int]:
@@ -215,14 +223,26 @@ class HeldMessages:
             entry, partial(self._on_stored, entry, stored)
         ):
             return False
-        self._coming += 1
+        self._promise_room(entry)
         return True
+
+    def await_commit(
+        self, journal: Journal, entry: Entry, stored: Callable[[StoreError | None], object]
+    ) -> None:
+        """Keep the place of a message that the store does not keep, until the transaction that it is part of is decided."""
+        self._promise_room(entry)
+        journal.after(partial(self._on_stored, entry, stored))
+
+    def _promise_room(self, entry: Entry) -> None:
+        self._coming += 1
+        self._coming_octets += entry.size
 
     def _on_stored(
         self, entry: Entry, stored: Callable[[StoreError | None], object], failure: StoreError | None
     ) -> None:
         if not self.closed:
             self._coming -= 1
+            self._coming_octets -= entry.size
             if failure is not None:
                 self.figures["refused"] += 1
                 self.forget(entry)
@@ -343,7 +363,7 @@ class HeldMessages:
         self.deadlines.clear()
         self.delayed.clear()
         self.unweigh_all()
-        self.length = self._dying = self._coming = self.octets = 0
+        self.length = self._dying = self._coming = self._coming_octets = self.octets = 0
         if self.queue_store is not None:
             self.queue_store.close()
         if self._letters is not None:

@@ -169,14 +169,14 @@ class QueueStore:
     # -- in ---------------------------------------------------------------------------------
 
     @property
+    def journal(self) -> Journal:
+        """Through which all goes to the store."""
+        return self._message_store.journal
+
+    @property
     def crowded(self) -> bool:
         """Whether the queue should take no more until the store has caught up."""
         return self._message_store.journal.crowded
-
-    @property
-    def committing(self) -> bool:
-        """Whether a transaction hands over its messages."""
-        return self._message_store.journal.committing
 
     def keeps(self, content: Content) -> bool:
         """Whether a message is written, and not only held."""

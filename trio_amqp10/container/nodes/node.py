@@ -38,7 +38,7 @@ from trio_amqp10.errors import AmqpError, Condition
 from .watermark import Watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from trio_amqp10.container.stores.group_commit import Journal
 
@@ -59,6 +59,7 @@ __all__ = [
     "Peer",
     "RefusedError",
     "SubscriptionTerms",
+    "why_not_durable",
 ]
 
 _log = logging.getLogger("trio_amqp10.container")
@@ -86,6 +87,13 @@ class NotTakenError(AmqpError):
 
     The message and the outlet are as before. A node that ``passes_over`` leaves the message to others.
     """
+
+
+def why_not_durable(address: str) -> str:
+    """Why the node of this address takes no message that is to survive the process."""
+    return (
+        f"{address!r} keeps nothing on disk, and the message is durable: send it to a container with a store"
+    )
 
 
 class Peer(Protocol):
@@ -494,6 +502,11 @@ class Node:
         """Whether what it takes may go to the store of the container, and waits for that."""
         return False
 
+    @property
+    def joins_commits(self) -> bool:
+        """Whether the messages of a transaction come before it is decided: the node takes them back if the store fails."""
+        return self.stores_messages
+
     def for_dead_letters(self) -> Node:
         """The node that takes the dead letters (``deadletters.DeadLetter``) that queues send to this address."""
         return self
@@ -550,8 +563,25 @@ class Node:
         It is called under trio, and only in a container that has a store.
         """
 
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Iterable[Node]:
+        """Return the nodes that will hold a message of a transaction; its commit asks this before anything is done.
+
+        A node that hands messages on returns the nodes that it hands this one on to; ``check_room`` of each is asked
+        next. Override it as well in a node that does not accept every message: what a node refuses after the commit is lost.
+
+        Args:
+            inlet: the messages of the transaction for this node; nothing can be taken from it yet.
+            arrival: one of them. Its answer is not due yet.
+
+        Raises:
+            RefusedError: the message would be rejected or released. The transaction is rolled back.
+        """
+        if self.refuses_durable and arrival.content.durable:
+            raise RefusedError(Condition.PRECONDITION_FAILED, why_not_durable(self.address))
+        return (self,)
+
     def check_room(self, messages: int, octets: int) -> None:
-        """Raise ``RefusedError`` if so much at once, the work of one transaction, would not all be accepted."""
+        """Raise ``RefusedError`` if so much at once, all that one transaction has for this node, would not be accepted."""
 
     # -- peers that receive from us ---------------------------------------------------------
 

@@ -65,9 +65,10 @@ from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .consumers import QueueReader
     from .content import Content, Death, Publication
@@ -127,6 +128,8 @@ class Queue(Node):
         self.held: HeldMessages = self.held_class(self, self._clock, queue_store)
         self.held.watermark = self.watermark
         self.has_maker = False
+        self._journal: Journal | None = None if queue_store is None else queue_store.journal
+        """Of the container that it is in; None without a store."""
         self._closed = False
         self._kept_by = kept_by
         self._on_unused = on_unused
@@ -183,6 +186,10 @@ class Queue(Node):
         return self.held.queue_store is not None
 
     @property
+    def joins_commits(self) -> bool:
+        return self._journal is not None or self.stores_messages
+
+    @property
     def durable(self) -> bool:
         """Whether all its messages go to the store, not only those that ask for it."""
         return self.held.queue_store is not None and self.held.queue_store.everything
@@ -216,6 +223,8 @@ class Queue(Node):
     def count_in(self, watermark: Watermark) -> None:
         super().count_in(watermark)
         self.held.count_in(watermark)
+        if self.container is not None:
+            self._journal = self.container.journal
         self._begin_use()  # it is in a container now
 
     def _begin_use(self) -> None:
@@ -280,19 +289,31 @@ class Queue(Node):
 
     def _must_wait(self, full: bool) -> bool:
         queue_store = self.held.queue_store
+        if self._is_committing():
+            return False  # a transaction that is committed has no time to wait
         if queue_store is None:
             return full
-        if queue_store.committing:
-            return False  # a transaction that is committed has no time to wait
         if queue_store.crowded:
             queue_store.when_roomy(self._unblock)
             return True
         return full
 
+    def _is_committing(self) -> bool:
+        """Whether what comes now is part of one transaction, which is being written."""
+        return self._journal is not None and self._journal.committing
+
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Iterable[Node]:
+        self._check_open()
+        return super().holders(inlet, arrival)
+
     def check_room(self, messages: int, octets: int) -> None:
+        self._check_open()
         # Each is taken while there is room for one more, and what is before the last has at most so many octets.
         before = octets - 1 if messages > 1 else 0
-        if self.policy.rejects and self.held.is_full(messages - 1, before):
+        if not self.policy.rejects or not self.held.is_full(messages - 1, before):
+            return
+        self.sweep()
+        if self.held.is_full(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
@@ -329,6 +350,9 @@ class Queue(Node):
         ):
             if arrival is not None and entry.queue_store is not None:
                 arrival.record_acceptance()
+            return None
+        if self._journal is not None and held.queue_store is None and self._journal.committing:
+            held.await_commit(self._journal, entry, partial(self._on_stored, entry, inlet, arrival))
             return None
         return entry
 

@@ -87,6 +87,7 @@ class Subscription(Queue):
         policy = QueuePolicy(max_length=topic.max_backlog, overflow=overflow)
         super().__init__(topic.address, policy=policy, clock=clock, queue_store=queue_store)
         self.container: ContainerPeer | None = topic.container
+        self._journal = topic.journal
         self.watermark: Watermark = topic.watermark
         self.held.watermark = topic.watermark
         self.subscription_terms = subscription_terms
@@ -94,6 +95,11 @@ class Subscription(Queue):
         self.expires_at: float | None = None
         self._tell_room = on_room
         self._end_link = topic.end_link
+        self._check_backlog = topic.check_backlog
+
+    def check_room(self, messages: int, octets: int) -> None:
+        super().check_room(messages, octets)
+        self._check_backlog(self, messages)
 
     def add_outlet(self, outlet: Outlet) -> None:
         # What its filter does not pass is not here, and to look without taking would only mean to be shown

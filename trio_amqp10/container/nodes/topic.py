@@ -44,12 +44,15 @@ from .subscription import Subscription
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trio_amqp10.container.stores.base import StoreError
+    from trio_amqp10.container.stores.group_commit import Journal
 
     from .content import Content
     from .form_registry import Wants
     from .message_store import MessageStore
-    from .node import Owner
+    from .node import Arrival, Owner
     from .subscription import SharedHeldMessages
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]
@@ -114,7 +117,7 @@ class Topic(Node):
         self._having: dict[Outlet, Subscription] = {}
         self._blocked: dict[Inlet, None] = {}
         self._arrived = 0
-        self._journal = None if message_store is None else message_store.journal
+        self.journal: Journal | None = None if message_store is None else message_store.journal
         self._stored_subscriptions = (
             None if message_store is None else StoredSubscriptions(message_store, address)
         )
@@ -122,6 +125,10 @@ class Topic(Node):
     @property
     def stores_messages(self) -> bool:
         return any(each.stores_messages for each in self.subscriptions.values())
+
+    @property
+    def joins_commits(self) -> bool:
+        return self.journal is not None
 
     def recover(self) -> None:
         """Take back the durable subscriptions that the store has, and their messages; under trio."""
@@ -162,8 +169,8 @@ class Topic(Node):
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
                 continue
             self._arrived += 1
-            self._publish(content, origin, wanting)
-            journal = self._journal
+            self._gather(content, origin, wanting)
+            journal = self.journal
             stored = any(each.stores(content) for each in wanting)
             if journal is not None and (stored or journal.committing):
                 if stored:
@@ -182,7 +189,7 @@ class Topic(Node):
             return True  # rather held than lost
 
     def _must_wait(self) -> bool:
-        journal = self._journal
+        journal = self.journal
         if journal is not None:
             if journal.committing:
                 return False  # a transaction that is committed has no time to wait
@@ -191,41 +198,46 @@ class Topic(Node):
                 return True
         return self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values())
 
-    def _publish(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
-        journal = self._journal
-        if journal is not None and journal.committing:
-            # Who has no book gets it when the commit has succeeded.
-            later = [each for each in wanting if not each.stores_messages]
-            wanting = [each for each in wanting if each.stores_messages]
-            journal.after(partial(self._gather_later, content, origin, later))
-        self._gather(content, origin, wanting)
-
-    def _gather_later(
-        self, content: Content, origin: str | None, wanting: list[Subscription], failure: StoreError | None
-    ) -> None:
-        if failure is None:
-            self._gather(content, origin, wanting)
-
     def _gather(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
+        journal = self.journal
+        committing = journal is not None and journal.committing
+        beyond = committing and self.overflow != "detach"
         weight = SharedWeight(self.watermark, content.size)
         for subscription in wanting:
             if self.subscriptions.get(subscription.subscription_terms.key) is not subscription:
                 continue
             held = cast("SharedHeldMessages", subscription.held)
             held.weight = weight
-            if not subscription.gather(content, origin) and self.overflow == "detach":
-                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+            if not subscription.gather(content, origin, beyond=beyond) and self.overflow == "detach":
+                if committing and journal is not None:
+                    journal.after(partial(self._end_after_commit, subscription))
+                else:
+                    self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
             held.weight = None
+
+    def _end_after_commit(self, subscription: Subscription, failure: StoreError | None) -> None:
+        """A subscription has missed a message of a transaction, if that is committed."""
+        if failure is None and self.subscriptions.get(subscription.subscription_terms.key) is subscription:
+            self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"
 
-    def check_room(self, messages: int, octets: int) -> None:  # noqa: ARG002
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Iterable[Node]:
+        holders = super().holders(inlet, arrival)
+        if self.overflow != "reject":
+            return holders  # no message is refused, whoever misses it
+        self._forget_expired()
+        return tuple(
+            self.subscriptions.values()
+        )  # whatever their filters pass: a full one refuses the whole transaction
+
+    def check_backlog(self, subscription: Subscription, messages: int) -> None:
+        """Raise ``RefusedError`` if the topic rejects what a subscription has no room for, and it has none for so many."""
         if self.overflow == "reject":
-            for each in self.subscriptions.values():
-                each.sweep()
-                if each.policy.is_full(len(each) + messages - 1, 0):
-                    raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+            subscription.sweep()
+            if subscription.policy.is_full(len(subscription) + messages - 1, 0):
+                raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)

@@ -295,6 +295,25 @@ async def test_coordinator_ends_a_branch(commits: bool) -> None:
         assert heard["message_count"] == commits
 
 
+async def test_branch_that_a_queue_refuses_does_nothing_and_ends_its_channel() -> None:
+    container, branches = Container(), list[Any]()
+    broker = container.add_broker()
+    dialect = Amqp103(container, tickets=False, on_branch=branches.append)
+    async with opened(dialect=dialect) as client:
+        await client.declare()
+        broker.declare_queue("full", {"x-max-length": 0, "x-overflow": "reject-publish"})
+        await client.ask(spec.DtxSelect())
+        await client.ask(spec.DtxStart(dtx_identifier="b"))
+        await client.publish("", "q", b"1")
+        await client.publish("", "full", b"1")
+        await client.ask(spec.QueueDeclare(queue="q", passive=True))
+        (branch,) = branches
+        branch.commit()
+        assert await client.closed(await client.hear()) == ("channel", 406)
+        assert "has no room" in branch.failure
+        assert not len(broker.get_queue("q"))
+
+
 async def test_branch_is_rolled_back_when_its_channel_ends() -> None:
     dialect, branches = with_coordinator()
     async with opened(dialect=dialect) as client:

@@ -246,6 +246,7 @@ class ServerChannel:
         self.publishing.confirm()
         self.engine.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
         self.end()
+        self.peer.pump.wake_writer()  # the answer to a commit may come at any time
 
     def make(self, name: str, **arguments: Any) -> Any:
         """A method of the version that the client speaks, by its name."""
@@ -338,18 +339,22 @@ class ServerChannel:
             self.reply(self.make("tx.commit-ok"))
             return
         self._waits += 1
-        self.publishing.refused = None
         transaction.commit(partial(self._on_committed, transaction, self._method))
 
     def _on_committed(self, transaction: Transaction, method: Method | None) -> None:
         def reply_committed() -> None:
-            if transaction.failure is not None:
-                raise ReplyError(ReplyCode091.INTERNAL_ERROR, transaction.failure[1])
-            if self.publishing.refused is not None:
-                raise ReplyError(ReplyCode091.PRECONDITION_FAILED, "partial tx completion")
+            self.check_committed(transaction)
             self.reply(self.make("tx.commit-ok"))
 
         self._resume(reply_committed, method)
+
+    @staticmethod
+    def check_committed(transaction: Transaction) -> None:
+        """Raise ``ReplyError`` if a transaction was rolled back, which it was to commit."""
+        if transaction.failure is not None:
+            ours = transaction.cause is None
+            code = ReplyCode091.INTERNAL_ERROR if ours else ReplyCode091.PRECONDITION_FAILED
+            raise ReplyError(code, f"nothing of the transaction is done: {transaction.failure[1]}")
 
     def on_tx_rollback(self, _arrival: Arrival) -> None:
         """tx.rollback."""

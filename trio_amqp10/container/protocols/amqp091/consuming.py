@@ -281,7 +281,7 @@ class Consuming:
                             lease,
                             partial(self._answer_lease, lease, answer),
                             removes=removes,
-                            undo=partial(self.unacked.__setitem__, tag, lease),
+                            undo=partial(self._keep, tag, lease),
                         )
                     )
                 else:
@@ -289,6 +289,13 @@ class Consuming:
         finally:
             self.settling = False
         self._wake()
+
+    def _keep(self, tag: int, lease: GivenLease) -> None:
+        """A transaction is rolled back: the message is unacknowledged again, or goes back if the channel is over."""
+        if self._channel.over:
+            lease.lost()
+        else:
+            self.unacked[tag] = lease
 
     def _answer_lease(self, lease: GivenLease, answer: Callable[[GivenLease], object]) -> None:
         if isinstance(lease.outlet, ConsumerOutlet):

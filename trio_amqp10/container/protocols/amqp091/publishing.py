@@ -17,6 +17,7 @@ Knows exchanges and arrivals; does not know how a message is stored.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trio_amqp10.amqp091.content import BasicProperties
-    from trio_amqp10.amqp091.events import Arrival
-    from trio_amqp10.container.nodes.node import Inlet
+    from trio_amqp10.amqp091.events import Arrival as Arrived
+    from trio_amqp10.container.nodes.node import Arrival, Inlet
+    from trio_amqp10.container.nodes.queue import Queue
     from trio_amqp10.container.rights.guard import Wish
 
     from .channel import ServerChannel
@@ -57,7 +59,17 @@ _MOST_EXPIRATION: Final = 0xFFFFFFFF
 class Publish(PublishedArrival):
     """A publish that waits for its answer, and where it goes."""
 
-    __slots__ = ("_publishing", "exchange", "further", "key", "mandatory", "method", "number", "published")
+    __slots__ = (
+        "_publishing",
+        "exchange",
+        "further",
+        "key",
+        "mandatory",
+        "method",
+        "number",
+        "published",
+        "routed",
+    )
 
     def __init__(
         self,
@@ -76,6 +88,13 @@ class Publish(PublishedArrival):
         self.mandatory: bool = method.mandatory
         self.method: Any = method
         self.number: int = number
+        self.routed: tuple[Exchange, Sequence[Queue]] | None = None
+        """In a transaction: the exchange, and the queues that it led to when this was published; None otherwise."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether a queue or a node refused it: that it reached none is no refusal here."""
+        return self.state == "rejected"
 
     def answered(self, refusal: RefusedError | None) -> None:
         self._publishing.on_answer(self, refusal)
@@ -86,7 +105,11 @@ def _nothing(_refusal: RefusedError | None) -> None:
 
 
 class _Posts(Node):
-    """Where a transaction keeps the publishes of a channel until its commit, in their order."""
+    """Where a transaction keeps the publishes of a channel to exchanges until its commit, in their order.
+
+    Their queues are those of the moment when they were published, as at RabbitMQ. Messages that had none are returned or
+    dropped, which is no failure of the commit; a queue that is gone since is one.
+    """
 
     accepts_senders = True
 
@@ -104,21 +127,21 @@ class _Posts(Node):
             assert isinstance(arrival, Publish)
             self._publishing.route(inlet, arrival)
 
+    def holders(self, inlet: Inlet, arrival: Arrival) -> Sequence[Node]:  # noqa: ARG002
+        assert isinstance(arrival, Publish)
+        return self._publishing.queues_of(arrival)
+
 
 class Publishing:
     """The publishes of one channel.
 
     Args:
         channel: whose they are.
-
-    Attributes:
-        refused: why one of them was not taken, since a commit began; None if all were.
     """
 
-    __slots__ = ("_acked", "_channel", "_inlet", "_nacked", "_posts", "_returns", "refused")
+    __slots__ = ("_acked", "_channel", "_inlet", "_nacked", "_posts", "_returns")
 
     def __init__(self, channel: ServerChannel) -> None:
-        self.refused: RefusedError | None = None
         self._channel = channel
         self._inlet: Feed | None = (
             None  # this and the others are made when first used: most channels only consume
@@ -128,7 +151,7 @@ class Publishing:
         self._nacked: set[int] | None = None
         self._returns: deque[tuple[Publish, ReplyCode091]] | None = None
 
-    def select(self, arrival: Arrival) -> None:
+    def select(self, arrival: Arrived) -> None:
         """confirm.select."""
         method: Any = arrival.method
         if not method.no_wait:
@@ -136,7 +159,7 @@ class Publishing:
 
     # -- in ---------------------------------------------------------------------------------
 
-    def publish(self, arrival: Arrival) -> None:
+    def publish(self, arrival: Arrived) -> None:
         """basic.publish."""
         channel = self._channel
         if not channel.peer.guard.asks:
@@ -153,7 +176,7 @@ class Publishing:
             needs = to_publish(channel.broker, method.exchange, (method.routing_key, *further))
             channel.ask(needs, partial(self._take, arrival))
 
-    def _take(self, arrival: Arrival) -> None:
+    def _take(self, arrival: Arrived) -> None:
         method: Any = arrival.method
         assert arrival.content is not None
         self._channel.broker.get_exchange(method.exchange).check_publish()
@@ -174,14 +197,42 @@ class Publishing:
             return
         publish = Publish(self, published, further, arrival.number, method)
         if self._channel.transactional:
-            if self._posts is None:
-                self._posts = _Posts(self, storing=self._channel.broker.publisher.stores_messages)
-            self._channel.transaction.post(self._posts, publish, published.size)
+            self._post(publish)
         else:
             if self._inlet is None:
                 self._inlet = Feed(self._channel.peer)
             self.route(self._inlet, publish)
         self._channel.peer.on_publish()
+
+    def _post(self, publish: Publish) -> None:
+        """Hold a message back for the commit."""
+        channel = self._channel
+        broker = channel.broker
+        exchange = broker.get_exchange(publish.exchange)
+        node = self._node_of(publish) if exchange.name == DEFAULT and not publish.further else None
+        if node is None:
+            headers = publish.published.headers
+            queues = broker.publisher.route(
+                exchange, publish.published, publish.key, publish.further, lambda: headers
+            )
+            publish.routed = exchange, queues
+            if self._posts is None:
+                self._posts = _Posts(self, storing=broker.publisher.stores_messages)
+            node = self._posts
+        addresses = [address_of(broker, exchange.name, key) for key in (publish.key, *publish.further)]
+        with suppress(RefusedError):  # the commit fails, and says so
+            channel.transaction.post(node, publish, publish.published.size, addresses)
+
+    def _node_of(self, publish: Publish) -> Node | None:
+        """The node of the program that the key of a message names; None for a declared queue, or no node that takes it."""
+        node = self._channel.broker.find_node(publish.key)
+        if node is None or isinstance(node, BrokerQueue | Exchange) or not node.accepts_senders:
+            return None
+        return node
+
+    def queues_of(self, publish: Publish) -> Sequence[Node]:
+        """The queues that get a message of a transaction at its commit."""
+        return () if publish.routed is None else publish.routed[1]
 
     def _put(self, published: Published, number: int) -> bool:
         """Put a message into the one queue that it is for, where nothing has to wait; False if it is not as usual.
@@ -225,17 +276,21 @@ class Publishing:
     def route(self, inlet: Inlet, publish: Publish) -> None:
         """Hand a message on to the queues that its exchange reaches, or to the node that its key names."""
         broker = self._channel.broker
-        exchange = broker.exchanges.get(publish.exchange)
-        if exchange is None:  # deleted since it was published in a transaction
-            publish.release()
+        origin = self._channel.peer.origin
+        if publish.routed is not None:
+            exchange, queues = publish.routed
+            broker.publisher.publish_to(
+                queues, inlet, publish, exchange, publish.key, origin=origin, beyond=True
+            )
             return
+        exchange = broker.exchanges[publish.exchange]
         if exchange.name == DEFAULT and not publish.further:
-            node = broker.find_node(publish.key)
-            if node is None or isinstance(node, Exchange) or not node.accepts_senders:
-                publish.release()
-                return
-            if not isinstance(node, BrokerQueue):
+            node = self._node_of(publish)
+            if node is not None:
                 self._send(node, publish)
+                return
+            if not isinstance(broker.find_node(publish.key), BrokerQueue):
+                publish.release()
                 return
         headers = publish.published.headers
         broker.publisher.publish(
@@ -245,7 +300,7 @@ class Publishing:
             publish.key,
             publish.further,
             lambda: headers,
-            origin=self._channel.peer.origin,
+            origin=origin,
         )
 
     def _send(self, node: Node, publish: Publish) -> None:
@@ -262,13 +317,11 @@ class Publishing:
         channel = self._channel
         if channel.over:
             return
-        if refusal is not None and publish.state == "released":
-            if publish.mandatory:
-                self._return(publish)
-                return
-        elif refusal is not None:
-            self.refused = refusal
-        self._confirm(publish, taken=refusal is None or publish.state == "released")
+        released = publish.state == "released"
+        if publish.mandatory and released:
+            self._return(publish)
+            return
+        self._confirm(publish, taken=refusal is None or released)
 
     def _confirm(self, publish: Publish, *, taken: bool) -> None:
         """Confirm a publish, if the client asked for that, with the next others: at the end of this pass, or by itself."""

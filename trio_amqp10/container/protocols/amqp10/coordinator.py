@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.container.nodes.node import Node
+from trio_amqp10.container.nodes.node import Node, RefusedError
 from trio_amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.spec import TYPES
@@ -34,7 +34,7 @@ from .inlets import ReceiverInlet
 from .transactional_work import TransactionalWork
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.nodes.node import Inlet, RefusedError
+    from trio_amqp10.container.nodes.node import Inlet
     from trio_amqp10.container.protocols.amqp10.native_message import Arriving
     from trio_amqp10.peer.delivery import Delivery
 
@@ -58,6 +58,7 @@ _MOST: Final = 1000
 """Transactions that one connection may have open."""
 
 _SENT_SETTLED: Final = "a declare or discharge must not be sent settled (4.2, 4.3)"
+_DETACHED: Final = "its link was detached here before the message had come"
 _NO_WORK: Final = "no transactional work on a control link: send it without a transactional-state (4.1)"
 
 
@@ -126,7 +127,7 @@ class Coordinator(Node):
                 if work:
                     self._fail_work(request.remote_state.txn_id)
                 inlet.close(Condition.ILLEGAL_STATE.value, _SENT_SETTLED)
-            elif work:
+            elif work:  # it is part of no transaction, and its sender hears so
                 self._refuse(inlet, request, Condition.ILLEGAL_STATE.value, _NO_WORK)
             else:
                 self._answer(inlet, request)
@@ -136,6 +137,17 @@ class Coordinator(Node):
         work = self.find(txn_id)
         if work is not None:
             work.fail(Condition.ILLEGAL_STATE, _NO_WORK)
+
+    def refuse(self, txn_id: object, refusal: RefusedError) -> None:
+        """A message of this transaction was refused, or dropped on its way here: roll back now."""
+        work = self.find(txn_id)
+        if work is not None:
+            work.refuse(refusal)
+
+    def _on_dropped(self, state: object) -> None:
+        """A message came on a link that was detached here, and was dropped."""
+        if isinstance(state, TransactionalState):
+            self.refuse(state.txn_id, RefusedError(Condition.ILLEGAL_STATE, _DETACHED))
 
     def _answer(self, inlet: ControlInlet, request: Delivery) -> None:
         try:
@@ -186,6 +198,7 @@ class Coordinator(Node):
         else:
             work = TransactionalWork(self.peer, inlet, uuid.uuid4().bytes)
             self.works[work.id] = work
+            self.peer.connection.engine.context.on_dropped = self._on_dropped
             self._say(request, Declared(txn_id=work.id))
             if self._timeout is not None:
                 assert self.peer.nursery is not None

@@ -241,8 +241,13 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     # -- the end ----------------------------------------------------------------------------
 
     def _before_detach(self) -> None:
-        """What was not taken goes back."""
+        """What was not taken goes back; what is part of a transaction rolls it back."""
         link = self._link
+        transactions = self.peer.coordinator
+        for delivery in self._queue if transactions.works else ():
+            if isinstance(delivery.remote_state, TransactionalState):
+                lost = RefusedError(Condition.ILLEGAL_STATE, "its link was detached before a node had it")
+                transactions.refuse(delivery.remote_state.txn_id, lost)
         if link.state is _ATTACHED and link.permits(RELEASED):
             for delivery in self._queue:
                 if not delivery.settled:

@@ -51,6 +51,10 @@ class Transactions(Protocol):
         """A message came that is part of a transaction (4.4.1); ``refusal`` says that its sender may not send it."""
         ...
 
+    def refuse(self, txn_id: object, refusal: RefusedError) -> None:
+        """A message of this transaction was refused, or dropped on its way here: roll back now."""
+        ...
+
     def retire(self, watch: DeliveryWatch) -> bool:
         """The peer has spoken of a delivery in a transaction, or its link is gone; True if that counts now (4.4.2)."""
         ...

@@ -27,6 +27,7 @@ from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.message import Message
 from trio_amqp10.message.sections import LAST_VERSION
 from trio_amqp10.peer.delivery import Delivery
+from trio_amqp10.spec.messaging import Accepted
 
 from .annotations import merged
 from .death_annotations import deaths_of, to_annotations
@@ -256,6 +257,11 @@ class Arriving(Delivery):
             return Opaque(self.message_format, self.payload)
         message = None if self.message_class is Message else self.message
         return Sections(self.payload, message, self.message_format)
+
+    @property
+    def refused(self) -> bool:
+        """Whether the node has answered, and has not accepted it."""
+        return self.state is not None and not isinstance(self.state, Accepted)
 
 
 _derived: Final[dict[type[Delivery], type[Arriving]]] = {Delivery: Arriving}

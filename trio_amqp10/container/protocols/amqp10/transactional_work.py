@@ -144,7 +144,11 @@ class TransactionalWork:
     # -- posting (4.4.1) --------------------------------------------------------------------
 
     def post(self, node: Node, delivery: Delivery, refused: RefusedError | None = None) -> None:
-        """Hold a message back, and tell the outcome that it will have."""
+        """Hold a message back, and tell the outcome that it will have.
+
+        If it is ``refused``, here or by the node, the transaction is rolled back: a discharge cannot be accepted any more, whatever
+        the controller makes of that outcome (4.4.1). Many a controller does not look.
+        """
         outcome: Any = ACCEPTED
         try:
             if refused is not None:
@@ -152,13 +156,9 @@ class TransactionalWork:
             self._transaction.post(node, cast("Arriving", delivery), len(delivery.payload))
             self._posted.append(delivery)
         except (RefusedError, RemoteProtocolError) as refusal:
+            self.refuse(refusal)
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))
-            permitted = delivery.link.permits(outcome)
-            if (
-                delivery.settled or not permitted
-            ):  # no outcome can say so, and the discharge has to fail (4.4.4)
-                self.fail(refusal.condition, refusal.description)
-            if not permitted:
+            if not delivery.link.permits(outcome):
                 return
         with suppress(LocalProtocolError):  # its link is gone, and the message came all the same
             state = TransactionalState(txn_id=self.id, outcome=outcome)
@@ -217,6 +217,10 @@ class TransactionalWork:
     def fail(self, condition: str, description: str) -> None:
         """Roll back now, and tell the controller when it asks."""
         self._transaction.fail(condition, description)
+
+    def refuse(self, refusal: RefusedError | RemoteProtocolError) -> None:
+        """A message that was posted is refused, or lost on its way here: roll back now."""
+        self._transaction.refuse(refusal)
 
     def end(self) -> None:
         """It was discharged, or its control link is gone: what was not committed is rolled back."""

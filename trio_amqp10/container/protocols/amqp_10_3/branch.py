@@ -27,17 +27,19 @@ class Branch:
     Attributes:
         identifier: as given.
         over: whether it has ended: by its coordinator, or by a rollback because its channel is over.
+        failure: why ``commit`` did nothing, once that is known; None otherwise. Its channel is closed then.
     """
 
-    __slots__ = ("_end", "identifier", "over")
+    __slots__ = ("_end", "failure", "identifier", "over")
 
     def __init__(self, identifier: str, end: Callable[[bool], object]) -> None:
         self.identifier: Final = identifier
         self.over: bool = False
+        self.failure: str | None = None
         self._end = end
 
     def commit(self) -> None:
-        """What was done on the channel counts.
+        """What was done on the channel counts; or nothing of it: see ``failure``.
 
         Raises:
             LocalProtocolError: the branch is over.

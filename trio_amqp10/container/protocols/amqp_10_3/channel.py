@@ -130,13 +130,20 @@ class ServerChannel103(ChannelBase):
 
     def _end_branch(self, transaction: Transaction, commits: bool) -> None:
         self.transactional = False
-        self._branch = None
+        branch, self._branch = self._branch, None
         self._transaction = None
         if commits:
-            transaction.commit(lambda: None)
+            self._waits += 1
+            transaction.commit(partial(self._on_branch_committed, branch, transaction))
         else:
             transaction.rollback()
         self.run()
+
+    def _on_branch_committed(self, branch: Branch | None, transaction: Transaction) -> None:
+        """A branch that could not be committed ends its channel: dtx has no method that says so."""
+        if branch is not None and transaction.failure is not None:
+            branch.failure = transaction.failure[1]
+        self._resume(partial(self.check_committed, transaction), None)
 
     # -- tunnels ----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.content import Properties
     from trio_amqp10.amqp091.events import Arrival
-    from trio_amqp10.container.nodes.node import Inlet, RefusedError
+    from trio_amqp10.container.nodes.node import Inlet, Node, RefusedError
     from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
@@ -80,18 +80,24 @@ class Publishing103(Publishing):
             return
         super().route(inlet, publish)
 
+    def queues_of(self, publish: Publish) -> Sequence[Node]:
+        if publish.method.immediate and not self._can_be_taken_now(publish):
+            return ()
+        return super().queues_of(publish)
+
     def _can_be_taken_now(self, publish: Publish) -> bool:
         """Whether a queue that it reaches has a consumer that is ready, or it goes to a node of the program."""
         broker = self._channel.broker
-        exchange = broker.exchanges.get(publish.exchange)
-        if exchange is None:
-            return False
-        if exchange.name == DEFAULT:
-            node = broker.find_node(publish.key)
-            if node is not None and not isinstance(node, BrokerQueue):
-                return node.accepts_senders
-        headers = publish.published.headers
-        queues = broker.route(exchange, (publish.key,), lambda: headers)
+        if publish.routed is not None:
+            _, queues = publish.routed
+        else:
+            exchange = broker.exchanges[publish.exchange]
+            if exchange.name == DEFAULT:
+                node = broker.find_node(publish.key)
+                if node is not None and not isinstance(node, BrokerQueue):
+                    return node.accepts_senders
+            headers = publish.published.headers
+            queues = broker.route(exchange, (publish.key,), lambda: headers)
         return any(outlet.ready() for queue in queues for outlet in queue.outlets if not outlet.copying)
 
     def on_answer(self, publish: Publish, refusal: RefusedError | None) -> None:

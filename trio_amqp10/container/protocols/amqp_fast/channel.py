@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,11 @@ from trio_amqp10.container.transactions import LeaseAnswer
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
-from .faults import fault_of
+from .faults import code_of, fault_of
 from .handle import ServerHandle
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from trio_amqp10.amqp_fast.channel import Channel
     from trio_amqp10.amqp_fast.commands import Command
@@ -223,12 +224,23 @@ class ServerChannel:
             return
 
         def grant_or_raise(refusal: RefusedError | None) -> None:
-            if refusal is not None:
-                raise refusal
-            self.peer.grant(wish)
-            then()
+            with self.sending() if wish[0] == "send" else nullcontext():
+                if refusal is not None:
+                    raise refusal
+                self.peer.grant(wish)
+                then()
 
         self._ask(handle, wish, grant_or_raise)
+
+    @contextmanager
+    def sending(self) -> Generator[None]:
+        """If the body refuses a message of a transacted channel, the transaction that it was part of is rolled back."""
+        try:
+            yield
+        except (RefusedError, ReplyError) as refusal:
+            if self.engine.transacted:
+                self.transaction.refuse(refusal)
+            raise
 
     def ask_whether(
         self, handle: ServerHandle, wish: Wish, then: Callable[[RefusedError | None], object]
@@ -284,10 +296,13 @@ class ServerChannel:
 
     def on_commit(self, arrival: Arrival) -> None:
         """CHANNEL COMMIT: what was sent is placed, and what was received is processed; or nothing of it."""
-        numbers = [number for number in arrival.numbers if number in self.leases]
-        for number in numbers:
-            lease = self.leases[number]
-            self.transaction.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=_nothing))
+        for number in arrival.numbers:
+            lease = self.leases.pop(number, None)
+            if (
+                lease is not None
+            ):  # it is the transaction's until that is decided, whatever becomes of the channel
+                undo = partial(self._keep, number, lease)
+                self.transaction.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=undo))
         self.acked.clear()
         transaction, self._transaction = self._transaction, None
         if transaction is None:
@@ -297,9 +312,8 @@ class ServerChannel:
 
         def reply_committed() -> None:
             if transaction.failure is not None:
-                raise ReplyError(_R.INTERNAL_ERROR, transaction.failure[1], Level.CHANNEL)
-            for number in numbers:
-                self.leases.pop(number, None)
+                why = f"nothing of the transaction is done: {transaction.failure[1]}"
+                raise ReplyError(code_of(transaction.cause), why, Level.CHANNEL)
             self.reply(arrival.command)
 
         def go_on() -> None:
@@ -308,6 +322,13 @@ class ServerChannel:
                 self.answer(None, reply_committed)
 
         transaction.commit(lambda: self._resume(go_on))
+
+    def _keep(self, number: int, lease: GivenLease) -> None:
+        """A commit has failed: the message is the client's, or goes back if the channel is over."""
+        if self.over:
+            lease.lost()
+        else:
+            self.leases[number] = lease
 
     def on_rollback(self, arrival: Arrival) -> None:
         """CHANNEL ROLLBACK: what was sent is dropped, and what was received goes back."""
@@ -361,10 +382,6 @@ class ServerChannel:
         self.peer.destinations.drop_temporaries(self)
         self.run()  # what still waits is dropped
         self.peer.forget(self)
-
-
-def _nothing() -> None:
-    """The lease goes back when the channel ends."""
 
 
 _REACTIONS: dict[type[Command], Callable[[ServerChannel, Arrival], object]] = {

@@ -90,7 +90,8 @@ class ServerHandle:
         """
         command: Any = arrival.command
         if arrival.message is not None:
-            self._send(arrival)
+            with self.channel.sending():
+                self._send(arrival)
         else:
             _REACTIONS[type(command)](self, command)
 
@@ -136,13 +137,13 @@ class ServerHandle:
         slot = self.channel.reserve(self, self.reply(command))
 
         def publish_to_one() -> None:
-            self._publish(arrival, destinations.find_to_send(name, self.service), slot)
+            self._publish(arrival, name, destinations.find_to_send(name, self.service), slot)
 
         if name:
             self.channel.ask(self, ("send", name), publish_to_one)
         else:
             nodes = destinations.find_to_send(name, self.service)
-            self._ask_each("send", nodes, lambda permitted: self._publish(arrival, permitted, slot))
+            self._ask_each("send", nodes, lambda permitted: self._publish(arrival, name, permitted, slot))
 
     def _ask_each(self, action: Action, nodes: Sequence[Node], then: Callable[[list[Node]], object]) -> None:
         """Do ``then`` with those of the destinations that the client may do this with.
@@ -205,7 +206,9 @@ class ServerHandle:
         if find_named() is None:
             self._ask_each("receive", destinations.find_below(name, service), on_below)
 
-    def _publish(self, arrival: Arrival, nodes: Sequence[Node], slot: Callable[[], object]) -> None:
+    def _publish(
+        self, arrival: Arrival, name: str, nodes: Sequence[Node], slot: Callable[[], object]
+    ) -> None:
         assert arrival.message is not None
         channel = self.channel
         peer = channel.peer
@@ -216,7 +219,7 @@ class ServerHandle:
             message = to_standard(arrival.message, self.engine.opened, reply_to=self._reply_address(node))
             published = PublishedArrival(peer.destinations.content_of(message), waiting.on_answer)
             if transacted:
-                channel.transaction.post(node, published, published.content.size)
+                channel.transaction.post(node, published, published.content.size, (name or node.address,))
             else:
                 peer.publisher.publish(node.address, published)
         if transacted or not nodes:
