@@ -436,7 +436,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "basic.deliver-2": _one(
         '    if tags is None:\n        raise _refused(f"unknown delivery tag {method.delivery_tag}")\n    return tags, 0\n\n\ndef _receive_confirm_select',
-        "    return tags or (), 0\n\n\ndef _receive_confirm_select",
+        '    if tags is None:\n        raise ReplyError(ReplyCode091.NOT_FOUND, "unknown tag")\n    return tags, 0\n\n\ndef _receive_confirm_select',
     ),
     "basic.deliver-3": _one(
         "        if tag < self.last or (tag == self.last and not self._free):\n", "        if False:\n"
@@ -450,7 +450,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "basic.ack-2": _one(
         '    if tags is None:\n        raise _refused(f"unknown delivery tag {method.delivery_tag}")\n    return tags, 0\n\n\ndef _receive_confirm_select',
-        "    return tags or (), 0\n\n\ndef _receive_confirm_select",
+        '    if tags is None:\n        raise ReplyError(ReplyCode091.NOT_FOUND, "unknown tag")\n    return tags, 0\n\n\ndef _receive_confirm_select',
     ),
     "basic.reject-2": _one(
         "def _refuse(lease: GivenLease) -> None:\n    lease.rejected(None, None)\n\n\ndef new_tag",
