@@ -91,7 +91,7 @@ _SPECIFICATION: Final = [
     _row("4.2.3-1", _PEER, MUST, "a frame ends with CE, and is not decoded before that is seen", "bad_octets_close_the_connection_with_the_code_in_every_split_of_two"),
     _row("4.2.3-2", _PEER, MUST, "a frame of another type, or with another end, closes the connection without further data", _EVERY + " after_a_bad_frame_nothing_more_is_read", "otherwise: a close with 501 is written first, and nothing is read any more, as RabbitMQ"),
     _row("4.2.3-3", _PEER, SHOULD, "that is logged", "", "not offered: it is told to the peer in its close, and not logged: anybody could fill the log"),
-    _row("4.2.3-4", _PEER, MUST_NOT, "frames are larger than agreed", "content_is_split_by_frame_max_and_put_together"),
+    _row("4.2.3-4", _PEER, MUST_NOT, "frames are larger than agreed", "content_is_split_by_frame_max_and_put_together", "but for a content header that is larger by itself, as RabbitMQ"),
     _row("4.2.3-5", _PEER, MUST, "a frame that is too large is a connection exception, 501", _EVERY + " server_takes_eight_octets_above_frame_max_and_a_client_none"),
     _row("4.2.3-6", _PEER, MUST, "methods of the connection class, and heartbeats, are on channel 0", "heartbeat_is_on_channel_0 method_of_the_connection_on_a_channel_is_refused_with_503"),
     _row("4.2.3-7", _PEER, MUST, "one that is not is a connection exception, 503", "method_of_the_connection_on_a_channel_is_refused_with_503"),

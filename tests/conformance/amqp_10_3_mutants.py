@@ -24,8 +24,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "561-564": _each(
         (
-            '        self._channel.reply(self._channel.make("channel.alert", **alert))\n        self._channel.peer.pump.wake_writer()\n',
-            "        self._channel.peer.pump.wake_writer()\n",
+            '        self._channel.reply(self._channel.make("channel.alert", **alert))\n\n    def _returned',
+            "\n    def _returned",
         ),
         (
             '        if refusal is None or publish.state == "released" or self._channel.over:\n            return\n        fault',

@@ -88,8 +88,11 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ("        if opened.virtual_path not in self._dialect.virtual_paths:\n", "        if False:\n")
     ),
     "3.2.6-2": _each(
-        ("        if opened.client_name in self._dialect.active:\n", "        if False:\n"),
-        ("            del self._dialect.active[client.client_name]\n", "            pass\n"),
+        (
+            "        if (opened.client_name, user_of(identity)) in self._dialect.active:\n",
+            "        if False:\n",
+        ),
+        ("            del self._dialect.active[client.owner]\n", "            pass\n"),
         (
             "        if client.client_name:\n            self._dialect.active[",
             "        if True:\n            self._dialect.active[",
@@ -121,11 +124,11 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "3.5.2.2-2": _each(
         (
-            "            if temporary is not None and temporary.node is node and temporary.owner != client_name:\n",
-            "            if False:\n",
+            "        if temporary is not None and temporary.node is node and temporary.owner != owner:\n",
+            "        if False:\n",
         ),
         (
-            "        if there is not None and _owns(there, client_name) and _is_of(there.node, service):\n",
+            "        if there is not None and there.owner == peer.owner and _is_of(there.node, service):\n",
             "        if there is not None and _is_of(there.node, service):\n",
         ),
         ("                there.node.purge()\n", "                pass\n"),

@@ -262,7 +262,8 @@ class _ChangedFinder(importlib.abc.MetaPathFinder):
 
 
 def _import_and_run(trial: Trial, report: Path) -> None:
-    assert "trio_amqp10" not in sys.modules, "what is imported already cannot be changed"
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("trio_amqp10", "tests")]:
+        del sys.modules[name]  # the pages have imported parts of the product; pytest imports the tests anew
     sys.meta_path.insert(0, _ChangedFinder(trial.changed))
     failures = _Failures()
     code = pytest.main([*_ARGUMENTS, f"--basetemp={report}.tmp", *trial.nodes], plugins=[failures])

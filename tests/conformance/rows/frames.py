@@ -109,7 +109,10 @@ REQUIREMENTS = [
         "connection_closes_on_octets_behind_a_performative",
         "[payload]",
         mutants=(
-            Change("        chunks.append(payload)\n", '        chunks.append(b"")\n'),
+            Change(
+                "        chunks.append(head)\n        chunks.append(payload)\n",
+                '        chunks.append(head)\n        chunks.append(b"")\n',
+            ),
             Change("if pos != len(body) and not isinstance(performative, Transfer):", "if False:"),
         ),
     ),

@@ -138,8 +138,8 @@ REQUIREMENTS = [
         mutants=(
             Change('if not asked or options.filters == "optional":', "if True:"),
             Change(
-                "            self.check_answer(resumable.options)\n        except BaseException",
-                "            pass\n        except BaseException",
+                "                self.check_answer(resumable.options)\n            except BaseException",
+                "                pass\n            except BaseException",
             ),
         ),
     ),

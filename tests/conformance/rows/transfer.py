@@ -109,8 +109,8 @@ REQUIREMENTS = [
                 "elif not part.settled and incoming.settled:",
             ),
             Change(
-                "    if part.settled:\n        link.session",
-                "    if part.settled is not False:\n        link.session",
+                "    if part.settled:\n        # If we",
+                "    if part.settled is not False:\n        # If we",
             ),
         ),
     ),
