@@ -120,9 +120,16 @@ REQUIREMENTS = [
         "in snd-settle-mode settled, at least one transfer of each delivery says true",
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
-        mutant=Change(
-            "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
-            "self._always_settled = False",
+        "[settle-mode]",
+        mutants=(
+            Change(
+                "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
+                "self._always_settled = False",
+            ),
+            Change(
+                '        self.fail(rules.SETTLE_MODE.broken(f"a delivery that is sent {sent}, on a link of mode {mode}"))\n        return False\n',
+                "        return True\n",
+            ),
         ),
     ),
     need(
@@ -132,12 +139,17 @@ REQUIREMENTS = [
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
         "resending_takes_the_outcome_when_the_receiver_has_one",
+        "[settle-mode]",
         mutants=(
             Change(
                 "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
                 "self._always_settled = True",
             ),
             Change("settled = abort or link.snd_settle_mode != SenderSettleMode.UNSETTLED", "settled = True"),
+            Change(
+                '        self.fail(rules.SETTLE_MODE.broken(f"a delivery that is sent {sent}, on a link of mode {mode}"))\n        return False\n',
+                "        return True\n",
+            ),
         ),
     ),
     need(
