@@ -423,14 +423,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "            self._channel.peer.guard.forget(outlet)\n        if not getattr",
     ),
     "basic.publish-1": _NO_EXCHANGE,
-    "basic.publish-5": _one(
-        "            if publish.mandatory:\n                self._return(publish)\n                return\n",
-        "            pass\n",
-    )
-    + _one(
-        "            if publish.mandatory:\n                self._return(publish)\n                return\n",
-        "            self._return(publish)\n            return\n",
-    ),
+    "basic.publish-5": _one("        if publish.mandatory and released:\n", "        if False:\n")
+    + _one("        if publish.mandatory and released:\n", "        if released:\n"),
     "basic.publish-6": _one(
         "    if method.immediate:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
         "    if False:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
@@ -477,10 +471,13 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _commit(',
         "    _commit(",
     ),
-    "tx.commit-2": _one("            if self.publishing.refused is not None:\n", "            if False:\n")
+    "tx.commit-2": _one(
+        "        if self._channel.transactional:\n            self._post(publish)\n",
+        "        if False:\n            self._post(publish)\n",
+    )
     + _one(
-        "        if self._channel.transactional:\n            if self._posts is None:",
-        "        if False:\n            if self._posts is None:",
+        "        if transaction.failure is not None:\n            ours = transaction.cause",
+        "        if False:\n            ours = transaction.cause",
     ),
     "tx.rollback-1": _one(
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _rollback(',
