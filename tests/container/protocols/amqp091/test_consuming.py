@@ -232,7 +232,8 @@ async def test_cancelled_consumer_gets_no_more_and_may_still_acknowledge() -> No
         await client.publish("", "q", b"2")
         assert await is_quiet(client)
         await client.say(spec.BasicAck(delivery_tag=1))
-        assert (await client.ask(spec.QueueDeclare(queue="q")))["message_count"] == 1
+        there = await client.ask(spec.QueueDeclare(queue="q"))
+        assert (there["message_count"], there["consumer_count"]) == (1, 0)
         assert (await client.ask(spec.BasicCancel(consumer_tag="unknown"))).name == "basic.cancel-ok"
 
 
