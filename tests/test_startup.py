@@ -84,7 +84,7 @@ def test_command_that_says_what_there_is_loads_neither_trio_nor_a_protocol(
 ) -> None:
     loaded = loaded_by(run_command(*arguments))
     parts = {name.split(".")[1] for name in loaded if name.startswith("trio_amqp10.")}
-    assert parts <= {"cli", "errors", "lazy_names", "net", "renamed", "version"}
+    assert parts <= {"cli", "errors", "lazy_names", "net", "paths", "renamed", "version"}
     assert "trio" not in loaded
 
 

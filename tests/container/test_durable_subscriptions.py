@@ -211,5 +211,5 @@ async def test_container_leaves_a_subscription_alone_when_its_filter_cannot_be_r
     container, topic = made(store)
     async with container.connect():
         assert not topic.subscriptions
-    assert "cannot be taken up again" in caplog.text
+    assert "of the table subscriptions cannot be read, and is set aside" in caplog.text
     assert len(store.rows(SUBSCRIPTIONS)) == 1
