@@ -106,7 +106,6 @@ def _asks_091() -> dict[str, Request]:
 def _asks_103() -> dict[str, Request]:
     s = spec_103
     methods = {
-        "access.request-ok": s.AccessRequest(active=True),
         "exchange.declare-ok": s.ExchangeDeclare(exchange="e", type="direct"),
         "exchange.delete-ok": s.ExchangeDelete(exchange="old"),
         "queue.declare-ok": s.QueueDeclare(queue="new"),
