@@ -419,13 +419,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "            self._channel.peer.guard.forget(outlet)\n        if not getattr",
     ),
     "basic.publish-1": _NO_EXCHANGE,
-    "basic.publish-5": _one(
-        "            if publish.mandatory:\n                self._return(publish)\n", "            pass\n"
-    )
-    + _one(
-        "            if publish.mandatory:\n                self._return(publish)\n",
-        "            self._return(publish)\n",
-    ),
+    "basic.publish-5": _one("        if publish.mandatory and released:\n", "        if False:\n")
+    + _one("        if publish.mandatory and released:\n", "        if released:\n"),
     "basic.publish-6": _one(
         "    if method.immediate:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
         "    if False:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED",
@@ -472,10 +467,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _commit(',
         "    _commit(",
     ),
-    "tx.commit-2": _one("            if self.publishing.refused is not None:\n", "            if False:\n")
+    "tx.commit-2": _one("            self.check_committed(transaction)\n", "")
     + _one(
-        "        if self._channel.transactional:\n            if self._posts is None:",
-        "        if False:\n            if self._posts is None:",
+        "        if self._channel.transactional:\n            self._post(publish)",
+        "        if False:\n            self._post(publish)",
     ),
     "tx.rollback-1": _one(
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _rollback(',

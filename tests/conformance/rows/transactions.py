@@ -492,8 +492,8 @@ REQUIREMENTS = [
                 '        failure = (Condition.TRANSACTION_ROLLBACK.value, "there',
             ),
             Change(
-                "            self.fail(Condition.TRANSACTION_ROLLBACK, refusal.description)",
-                "            self.fail(Condition.TRANSACTION_TIMEOUT, refusal.description)",
+                "condition: str = Condition.TRANSACTION_ROLLBACK.value",
+                "condition: str = Condition.TRANSACTION_TIMEOUT.value",
             ),
             Change(
                 '                Condition.TRANSACTION_ROLLBACK, f"its messages take',
