@@ -471,13 +471,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _commit(',
         "    _commit(",
     ),
-    "tx.commit-2": _one(
-        "        if self._channel.transactional:\n            self._post(publish)\n",
-        "        if False:\n            self._post(publish)\n",
-    )
+    "tx.commit-2": _one("            self.check_committed(transaction)\n", "")
     + _one(
-        "        if transaction.failure is not None:\n            ours = transaction.cause",
-        "        if False:\n            ours = transaction.cause",
+        "        if self._channel.transactional:\n            self._post(publish)",
+        "        if False:\n            self._post(publish)",
     ),
     "tx.rollback-1": _one(
         '    if not numbers.deliveries.transactional:\n        raise _refused("channel is not transactional")\n    _rollback(',
