@@ -76,7 +76,8 @@ REQUIREMENTS = [
         RULE,
         "the keys of a map of fields are symbols, and none is null",
         "symbol_keyed_map_sends_str_keys_as_symbols",
-        gap="written so; keys of other types are taken from a peer",
+        "[field-keys]",
+        gap="written so; keys of other types are taken from a peer unless ``Strict.field_keys`` says otherwise",
     ),
     need(
         "2.8.14-1",

@@ -16,7 +16,10 @@ REQUIREMENTS = [
         "a peer that is silent for longer than the time-out is sent a close with an error that says so",
         "row_36_silent_peer_is_told_so_and_given_up_later",
         "[idle]",
-        mutant=Change("            self.fail(fault)\n            raise fault", "            raise fault"),
+        mutant=Change(
+            "            self.fail(fault)\n            raise fault\n        self._check_answers",
+            "            raise fault\n        self._check_answers",
+        ),
     ),
     need(
         "2.4.5-2",
