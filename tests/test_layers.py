@@ -19,6 +19,7 @@ PACKAGE = Path(trio_amqp10.__file__).parent
 # errors, interrupted_transfers, output_queue, partial_pool, paths, protocol_rules, reply_codes, channel_binding, state_machine, timer_heap, wire <- spec <- frames, protocol_headers, message <- sasl, typed, filters, trace
 #     <- engine, amqp091, amqp_fast, amqp_10_3 <- net <- peer <- container, patterns <- testing, cli, spark
 LEVELS = {
+    "awaited_answers": 0,
     "errors": 0,
     "lazy_names": 0,
     "interrupted_transfers": 0,

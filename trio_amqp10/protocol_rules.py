@@ -83,8 +83,8 @@ class Strict:
         initial_delivery_count: a sender's attach has to name it (2.7.3); otherwise nothing means 0.
         duplicate_map_keys: a map with the same key twice is none (1.6.23); otherwise the last one counts. In
             performatives and in messages.
-        field_keys: the keys of properties, of ``info`` and of filter sets are symbols (2.8.13, 3.5.8); otherwise a string is
-            taken as the symbol of the same text is.
+        field_keys: the keys of properties, of ``info`` and of filter sets are symbols (2.8.13, 3.5.8); otherwise a key
+            of any type is taken.
         annotation_keys: an annotation that is not known here, which is every one whose key does not begin with
             ``x-opt-``, ends the link (3.2.10); otherwise they are kept and passed on. Not where a message is
             read while it comes in.
@@ -234,7 +234,7 @@ IDLE: Final = ProtocolRule(
 )
 ANSWER: Final = ProtocolRule(
     "answer",
-    "2.5.1, 2.6.3, 4.2, 4.3",
+    "2.8.15",
     _C.RESOURCE_LIMIT_EXCEEDED,
     "connection",
     "a begin, an attach, a declare and a discharge are answered within ``Limits.answer_timeout``",

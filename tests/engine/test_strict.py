@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -27,6 +28,7 @@ from trio_amqp10.wire.pair_map import PairMap
 from trio_amqp10.wire.values import Symbol
 
 from .helpers import BEGIN, attach, error, flow, refused, transfer
+from .helpers import receiving as receiving_with
 from .links import ACCEPTED, disposition, session_of
 
 if TYPE_CHECKING:
@@ -80,7 +82,9 @@ def test_defaults_are_tolerant_where_peers_are_known_to_need_it() -> None:
         "open_frame_size",
         "permitted_outcome",
         "initial_delivery_count",
+        "field_keys",
         "annotation_keys",
+        "settle_mode",
         "attach_after_error",
     }
 
@@ -145,7 +149,7 @@ def test_row_29_map_with_a_key_twice_in_a_message_is_refused_when_strict_only() 
 def test_row_29_keys_that_differ_in_their_type_only_do_not_end_a_connection() -> None:
     fields = b"\xa1\x01x" + b"\x40" * 8 + bytes.fromhex("c10904a3016b41a1016b42")
     octets = header() + raw_frame(bytes((0, 0x53, 0x10, 0xC0, len(fields) + 1, 10)) + fields)
-    for strict in (STRICT, TOLERANT):
+    for strict in (replace(STRICT, field_keys=False), TOLERANT):
         script = Script(Connection("engine", strict=strict))
         script << octets
         properties = script.expect_event(ConnectionOpened).open.properties
@@ -385,3 +389,41 @@ def test_links_that_failed_are_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     script << attach(name="y", handle=0, source=("source", {}))
     other.detach(closed=False, error=Error(condition="amqp:internal-error"))
     assert list(session_of(link).failed) == [("y", True)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "settled", "more", "fits"),
+    [
+        (0, None, False, True),
+        (0, False, True, True),
+        (0, True, False, False),
+        (0, True, True, False),
+        (1, True, False, True),
+        (1, True, True, True),
+        (1, None, False, False),
+        (1, False, True, False),
+        (2, True, False, True),
+        (2, None, True, True),
+    ],
+)
+@pytest.mark.parametrize("strict", [True, False])
+def test_settled_goes_with_the_mode_of_the_link_when_strict_and_is_counted_otherwise(
+    mode: int, settled: bool | None, more: bool, fits: bool, strict: bool
+) -> None:
+    link, script = receiving_with(snd_settle_mode=mode)
+    link.context.strict = Strict(settle_mode=strict)
+    script << transfer(0, settled=settled, more=more)
+    if more and link.state is LinkState.ATTACHED:
+        script << frame("transfer", handle=0, payload=b"the rest")
+    assert (link.state is LinkState.ATTACHED) == (fits or not strict)
+    assert link.missettled == (not fits)
+    assert len(link.queue) == (fits or not strict)
+
+
+@pytest.mark.parametrize("mode", [0, 1])
+def test_delivery_that_is_aborted_may_be_settled_or_not(mode: int) -> None:
+    link, script = receiving_with(snd_settle_mode=mode)
+    link.context.strict = Strict(settle_mode=True)
+    script << transfer(0, settled=mode == 0, more=False, aborted=True)
+    assert link.state is LinkState.ATTACHED
+    assert not link.missettled

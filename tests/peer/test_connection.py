@@ -107,6 +107,7 @@ async def test_idle_time_out_of_zero_is_none(autojump_clock: MockClock) -> None:
 
         async def answer() -> None:
             await peer.accept_open(idle_time_out=0)
+            await peer.accept_begin()
 
         nursery.start_soon(answer)
         async with amqp.open_connection(ours, idle_timeout=None) as conn:

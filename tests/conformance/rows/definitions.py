@@ -77,7 +77,7 @@ REQUIREMENTS = [
         "the keys of a map of fields are symbols, and none is null",
         "symbol_keyed_map_sends_str_keys_as_symbols",
         "[field-keys]",
-        gap="keys of other types are taken from a peer, unless strict",
+        gap="written so; keys of other types are taken from a peer unless ``Strict.field_keys`` says otherwise",
     ),
     need(
         "2.8.14-1",

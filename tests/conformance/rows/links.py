@@ -142,6 +142,8 @@ REQUIREMENTS = [
         "a null source or target says that there is no terminus",
         "refused_link_raises_on_entering",
         "resending_does_nothing_when_the_receiver_refuses_the_link",
+        "link_without_a_terminus_is_detached_when_its_peer_does_not",
+        "[no-terminus]",
     ),
     need(
         "2.6.3-6",

@@ -139,6 +139,8 @@ REQUIREMENTS = [
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
         "resending_takes_the_outcome_when_the_receiver_has_one",
+        "settled_goes_with_the_mode_of_the_link_when_strict_and_is_counted_otherwise",
+        "delivery_that_is_aborted_may_be_settled_or_not",
         "[settle-mode]",
         mutants=(
             Change(

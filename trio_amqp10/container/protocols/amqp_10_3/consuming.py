@@ -95,9 +95,11 @@ class Consuming103(Consuming):
         channel = self._channel103
         size, count = method.prefetch_size, method.prefetch_count
         if method.plan.name == _STREAM:
-            return StreamConsumer(
+            stream = StreamConsumer(
                 channel, node, name, tag, size=size, count=count, rate=method.consume_rate, **options
             )
+            stream.key = channel.outlet_key
+            return stream
         kind = FileConsumer if method.plan.name == _FILE else BasicConsumer
         return kind(
             channel, node, name, tag, size=size, window=count or None, no_ack=method.no_ack, **options

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.protocols.amqp091.channel import ServerChannel
     from trio_amqp10.container.protocols.amqp091.native_message import Published
-
-    from .channel_base import ChannelBase
 
 __all__ = ["StreamConsumer"]
 
@@ -52,7 +51,7 @@ class StreamConsumer(ConsumerOutlet):
 
     def __init__(
         self,
-        channel: ChannelBase,
+        channel: ServerChannel,
         node: Node,
         name: str,
         tag: str,
@@ -63,7 +62,6 @@ class StreamConsumer(ConsumerOutlet):
         **others: Any,
     ) -> None:
         super().__init__(channel, node, name, tag, no_ack=True, window=None, **others)
-        self.key = channel.outlet_key
         self.dropped: int = 0
         self._size = size
         self._count = count
