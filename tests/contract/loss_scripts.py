@@ -645,7 +645,7 @@ _AMQP10: Final = LossScript(
     },
     plumbing=frozenset(
         {
-            *("wait", "opened", "begun", "attached", "wait_recovered", "take_replies", "head"),
+            *("wait", "opened", "begun", "attached", "wait_recovered", "hang_up", "take_replies", "head"),
             *("next_incoming_link", "open_redirected", "put_token"),
         }
     ),
