@@ -37,12 +37,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ELSEWHERE = {
-    "answer",
     "delivery-state",
     "endpoint-state",
     "handles",
     "link-direction",
-    "no-terminus",
     "sasl-challenge",
     "sessions",
     "terminus",
