@@ -11,7 +11,7 @@ from trio.testing import wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
 from trio_amqp10 import sasl
-from trio_amqp10.container.nodes import consumers
+from trio_amqp10.net import read_turns
 from trio_amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.testing import open_container
@@ -267,7 +267,7 @@ async def test_filter_passes_no_message_of_another_format() -> None:
 async def test_filter_over_a_long_queue_lets_others_have_their_turn(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "_AT_ONCE", 7)
+    monkeypatch.setattr(read_turns, "_LENGTH", 0.0)  # a turn is over after each message
     asked: Any = {"s": Described(Symbol("amqp:properties-filter"), {"subject": "rare"})}
     source = Source(address="q", distribution_mode=mode, filter=asked)
     async with open_container(["q"]) as container, two(container) as (one, other):
@@ -287,7 +287,7 @@ async def test_filter_over_a_long_queue_lets_others_have_their_turn(
 async def test_selector_looks_again_in_slices_at_what_came_back_before_its_place(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(consumers, "_AT_ONCE", 3)
+    monkeypatch.setattr(read_turns, "_LENGTH", 0.0)
     async with open_container(["q"]) as container, two(container) as (one, other):
         await fill(one, "q", *numbered(40))
         async with (

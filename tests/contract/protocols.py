@@ -22,6 +22,7 @@ from .refusing_scripts import REFUSING, Refusing
 from .rights_scripts import SCRIPTS, Scripts
 from .silence_scripts import SILENCE, Silence
 from .transaction_scripts import TRANSACTION_SCRIPTS, TransactionScript
+from .turn_scripts import ATTACKS
 from .untakeable_scripts import UNTAKEABLE, NarrowConsumer
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from .durable_scripts import Form
     from .memory_scripts import MemoryScript
+    from .turn_scripts import Attack
 
 __all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
@@ -59,6 +61,8 @@ class ProtocolUnderTest:
         memory: requests of a peer that reads nothing, and contents that stay incomplete.
         late: requests that are answered later.
         transactions: sends and takes messages in a transaction; None for a protocol that has none.
+        turn_attacks: asks for much work with few octets, by the names of ``turn_scripts.KINDS``; None for what the protocol cannot
+            ask for.
     """
 
     name: str
@@ -74,6 +78,7 @@ class ProtocolUnderTest:
     memory: MemoryScript
     late: LateScript
     transactions: TransactionScript | None
+    turn_attacks: Mapping[str, Attack | None]
 
 
 PROTOCOLS: Final = {
@@ -91,6 +96,7 @@ PROTOCOLS: Final = {
         memory=MEMORY[name],
         late=LATE[name],
         transactions=TRANSACTION_SCRIPTS[name],
+        turn_attacks=ATTACKS[name],
     )
     for name, client in CLIENTS.items()
 }

@@ -56,14 +56,67 @@ def test_slice_ends_with_a_disposition_that_changes_much() -> None:
         link.send(b"m")
     script.collect()
     one = disposition(True, 0, 599)
-    assert slices(link.session.connection, one + disposition(True, 600, 1_199) + one * 60) == [1, 1, 60]
+    assert slices(link.session.connection, one + disposition(True, 600, 1_199) + one * 60) == [
+        1,
+        0,
+        1,
+        0,
+        21,
+        39,
+    ]
 
 
 def test_slice_ends_with_a_settlement_that_changes_much() -> None:
     link, script = receiving(credit=400)
     script << b"".join(transfer(0, n, b"m") for n in range(400))
     octets = disposition(False, 0, 399) + flow(next_outgoing_id=400) * 6
-    assert slices(link.session.connection, octets) == [3, 4]
+    assert slices(link.session.connection, octets) == [1, 6]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("more", [b"", disposition(True, 1_000, 1_199), disposition(True, 1_000, 1_199)[:5]])
+def test_disposition_that_changes_very_many_goes_on_before_what_comes_behind(
+    whole: bool, more: bytes
+) -> None:
+    link, script = sending(credit=2_000, remote={"max_frame_size": 65_536})
+    script << flow(handle=0, delivery_count=0, link_credit=2_000, incoming_window=2_000)
+    for _each in range(1_200):
+        link.send(b"m")
+    script.collect()
+    connection = link.session.connection
+    connection.receive_slice(disposition(True, 0, 999) + more[:3], 0.0, whole=whole)
+    assert link.unsettled == (200 if whole else 1_200 - 256)
+    connection.receive_slice(more[3:], 0.0, whole=whole)
+    while connection.has_input():
+        connection.receive_slice(b"", 0.0)
+    assert link.unsettled == (0 if len(more) > 5 else 200)
+
+
+@pytest.mark.parametrize("end", ["lost", "eof"])
+def test_disposition_counts_as_a_whole_if_the_transport_ends_meanwhile(end: str) -> None:
+    link, script = sending(credit=2_000, remote={"max_frame_size": 65_536})
+    script << flow(handle=0, delivery_count=0, link_credit=2_000, incoming_window=2_000)
+    deliveries = [link.send(b"m") for _each in range(1_000)]
+    script.collect()
+    connection = link.session.connection
+    connection.receive_slice(disposition(True, 0, 999), 0.0)
+    if end == "lost":
+        connection.transport_lost()
+    else:
+        connection.receive_eof(0.0)
+    assert all(each is not None and each.state is not None for each in deliveries)
+
+
+def test_delivery_that_is_settled_here_while_a_settlement_goes_on_stays_as_it_is() -> None:
+    link, script = receiving(credit=400)
+    script << b"".join(transfer(0, n, b"m") for n in range(400))
+    connection, last = link.session.connection, link.queue[-1]
+    connection.receive_slice(disposition(False, 0, 399), 0.0)
+    last.accept()
+    while connection.has_input():
+        connection.receive_slice(b"", 0.0)
+    assert last.settled
+    assert not link.session.settlement.incoming
 
 
 def test_slices_go_on_with_what_came_meanwhile_and_behind_a_fault() -> None:

@@ -171,6 +171,11 @@ class Channel:
         """The pump calls this once for each read that touched the channel."""
         self.on_touch()
 
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether ``next_arrival`` has any."""
+        return self._arrivals is not None
+
     def next_arrival(self) -> Arrival | None:
         """The oldest method that nobody took yet; None if there is none."""
         arrivals = self._arrivals

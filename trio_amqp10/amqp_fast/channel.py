@@ -130,6 +130,11 @@ class Channel:
         """The pump calls this once for each read that touched the channel."""
         self.on_touch()
 
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether ``next_arrival`` has any."""
+        return bool(self._arrivals)
+
     def next_arrival(self) -> Arrival | None:
         """The oldest command that was not taken yet; None if there is none."""
         if not self._arrivals:

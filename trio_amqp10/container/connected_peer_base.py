@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import trio
 
+from trio_amqp10.net.read_turns import current_turns
+
 from .background_tasks import TaskRunner
 from .nodes.origins import user_of
+from .nodes.turns import each_in_turns, take_steps
 from .transactions import Transaction
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from .connected_peer import LinkView, ServingContainer
     from .nodes.node import Node, Owner, SubscriptionTerms
+    from .nodes.turns import Turns
     from .nodes.watermark import Watermark
     from .rights.guard import Guard
     from .rights.quotas import Account
@@ -38,6 +42,14 @@ class Wakeable(Protocol):
     def wake(self) -> None:
         """There may be room."""
         ...
+
+
+def _wake(outlet: Wakeable) -> None:
+    outlet.wake()
+
+
+def _nothing() -> None:
+    """Nothing waits for it."""
 
 
 class ConnectedPeerBase(TaskRunner):
@@ -71,6 +83,11 @@ class ConnectedPeerBase(TaskRunner):
     def owner(self) -> Owner:
         """Whose the things are that outlast the connection."""
         return self.container_id, user_of(self.identity)
+
+    @property
+    def turns(self) -> Turns:
+        """The turns that long work takes."""
+        return self._container.clock.turns()
 
     @property
     def watermark(self) -> Watermark:
@@ -211,8 +228,9 @@ class ConnectedPeerBase(TaskRunner):
     async def _wake(self, waiting: Mapping[Wakeable, None]) -> None:
         """There is room again; the outcomes that came with the one that made it count first."""
         await trio.lowlevel.checkpoint()
-        for outlet in waiting:
-            outlet.wake()
+        turns = current_turns()
+        waking = each_in_turns(turns, iter(waiting), _wake)
+        turns.run(lambda: take_steps(turns, waking, _nothing))
 
     # -- the end ----------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from weakref import WeakSet
 import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.net.read_turns import current_turns
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 from trio_amqp10.peer.dialling import Dialling
 from trio_amqp10.peer.listen import Acceptor, Listener, serve
@@ -44,6 +45,7 @@ from .nodes.policy import Bound, Overflow, QueuePolicy
 from .nodes.queue import Queue
 from .nodes.relay import Relay, post
 from .nodes.topic import MAX_BACKLOG, MAX_SUBSCRIPTIONS, Spill, Topic
+from .nodes.turns import ENDLESS
 from .nodes.watermark import Watermark
 from .protocols.amqp10.connection import Amqp10Connection
 from .protocols.amqp10.lifetimes import TEMPORARY
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
 
     from .connected_peer import ConnectedPeer
     from .nodes.node import NodeWatcher
+    from .nodes.turns import Turns
     from .rights.claims import Verify
     from .rights.subject import Subject
     from .stores.base import Store
@@ -197,6 +200,7 @@ class Container(HandlerDecorators):
         self._nodes_peer = NodesPeer(self.name, self.find, self._connections.runners, self._message_store)
         self._timers = Timers(self.clock.now, self._connections.runners)
         self.clock.call_at = self._timers.call_at
+        self.clock.turns = _turns
         longest = math.inf if max_terminus_age is None else max_terminus_age
         self.termini: Final = Termini(
             self.clock.now,
@@ -763,7 +767,7 @@ class Container(HandlerDecorators):
         Cancelled: it waits all the same.
         """
         with trio.move_on_after(patience, shield=True):
-            await trio.lowlevel.checkpoint()
+            await current_turns().until_idle()
             if (journal := self.journal) is not None:
                 await journal.until_safe()
                 while journal.busy and not self._connections.runners:  # nobody else waits for what followed
@@ -812,6 +816,11 @@ class Container(HandlerDecorators):
 
     def __repr__(self) -> str:
         return f"<Container {self.name!r} nodes={len(self.nodes)} connections={len(self._connections)}>"
+
+
+def _turns() -> Turns:
+    """The turns of this ``trio.run``; outside of any no turn is over."""
+    return current_turns() if trio.lowlevel.in_trio_run() else ENDLESS
 
 
 def _check_store(store: object) -> None:

@@ -23,6 +23,7 @@ from .nodes.form_registry import content_of
 from .nodes.node import Lease, NotTakenError, RefusedError, SubscriptionTerms
 from .nodes.refusals import OutletKey
 from .nodes.relay import Feed
+from .nodes.turns import each_in_turns, take_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -257,6 +258,15 @@ class GivenLease(Lease):
             self.outlet.wake()
 
 
+def _lose(lease: GivenLease) -> None:
+    if lease in lease.outlet.unsettled:  # else it was answered meanwhile
+        lease.lost()
+
+
+def _nothing() -> None:
+    """Nothing waits for it."""
+
+
 class WindowOutlet:
     """A consumer that is given so many messages before the first of them is answered.
 
@@ -323,8 +333,8 @@ class WindowOutlet:
     def end(self) -> None:
         """The peer receives no more by it; what it has not answered comes back."""
         self._detach()
-        for lease in list(self.unsettled):
-            lease.lost()
+        turns = self.peer.turns
+        take_steps(turns, each_in_turns(turns, iter(list(self.unsettled)), _lose), _nothing)
 
     def _detach(self) -> None:
         self.closed = True

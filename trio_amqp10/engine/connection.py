@@ -443,6 +443,7 @@ class Connection(Lifecycle):
     def receive_eof(self, now: float) -> None:
         """The peer will send no more octets."""
         self.context.now = now
+        self.context.finish_frame()
         self._lose("the peer ended the transport without a close")
 
     def transport_lost(self) -> None:
@@ -453,6 +454,7 @@ class Connection(Lifecycle):
 
     def abandon(self, reason: str) -> None:
         """Give up without a word: no octet of what waits is to be written."""
+        self.context.finish_frame()  # what the peer has said counts
         self.write_buffer.clear()
         self._lose(reason)
 

@@ -96,6 +96,7 @@ class Context:
         "_events",
         "_partial_octets",
         "_touched",
+        "_unfinished",
         "answers",
         "awaiting_settlement_octets",
         "changed",
@@ -143,12 +144,35 @@ class Context:
         self.pool: Pool | None = None
         self._partial_octets = 0
         self._touched: list[Touchable] = []
+        self._unfinished: Callable[[], object] | None = None
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
 
     def note_dropped(self, state: object) -> None:
         """A delivery with this state was dropped, because this end has detached its link."""
         if state is not None and self.on_dropped is not None:
             self.on_dropped(state)
+
+    # -- frames that change very much -------------------------------------------------------
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the frame that was read last is done in part: the rest comes before all other frames."""
+        return self._unfinished is not None
+
+    def put_off(self, rest: Callable[[], object]) -> None:
+        """Do the rest of the frame that is being read in the next slice."""
+        self._unfinished = rest
+
+    def go_on(self) -> None:
+        """Do some more of the frame that was put off."""
+        rest, self._unfinished = self._unfinished, None
+        if rest is not None:
+            rest()
+
+    def finish_frame(self) -> None:
+        """Do all the rest of it."""
+        while self._unfinished is not None:
+            self.go_on()
 
     # -- events -----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ What one read brought may be 256 KiB, and a third of a second's work. So the eng
 between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
 more than a slice to read, or whose peer is not trusted with more than a small read yet, one has a turn at a time, see
 ``read_turns``: a hundred handshakes that go on at the same moment take a hundred passes, and hold up nobody. What is woken is
-woken slice by slice; the writer waits for the last of a read, or for sixteen, or for 20 ms, because a write for each slice would
+woken slice by slice, and if a turn is over before all is woken, the rest waits for the next, and no more is read before it. The writer waits for the last slice of a read, or for sixteen, or for 20 ms, because a write for each slice would
 cost more than the slices.
 
 Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
@@ -42,6 +42,7 @@ Longer than 400 lines: reader, writer and rest share the state of one connection
 from __future__ import annotations
 
 import logging
+from collections import deque
 from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,9 +56,9 @@ from .scheduled_call import ScheduledCall
 from .waiters import OneShotEvent, Waiter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
-    from .engine_interface import Engine
+    from .engine_interface import Engine, Wakeable
 
 __all__ = ["READ_SIZE", "Pump", "Traffic"]
 
@@ -133,6 +134,7 @@ class Pump:
         "_on_over",
         "_reader",
         "_reading",
+        "_rest",
         "_rests",
         "_scheduled",
         "_scheduled_at",
@@ -141,6 +143,7 @@ class Pump:
         "_slicing",
         "_stopped",
         "_stream",
+        "_taking",
         "_totals",
         "_turn",
         "_wants_data",
@@ -181,6 +184,10 @@ class Pump:
         self._reader = trio.CancelScope(shield=True)
         self._reading = True
         self._turn = ReadTurn()
+        self._taking = False  # the reader takes what came, and goes on with the rest itself
+        self._rest: deque[Wakeable] | None = (
+            None  # that is to be woken in another turn, before all else that the engine did
+        )
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
         self._rests = False  # there is no writer: only the scheduled call starts one, or ``wake_writer``
@@ -307,15 +314,54 @@ class Pump:
             self._break(bug)
 
     def settle(self) -> None:
-        """Tell events, wake what was touched, and then the writer, if it has something to do."""
+        """Tell events, wake what was touched, and then the writer, if it has something to do.
+
+        What the turn is over for, another goes on with.
+        """
+        if self._rest is None:
+            self._settle_now()
         engine = self._engine
-        while (event := engine.next_event()) is not None:
-            self._on_event(event)
-        while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
-            for item in touched:
-                item.wake()
         if self._held_back or engine.has_output() or self._due_in_engine() < self._due:
             self.wake_writer()
+
+    def _settle_now(self) -> None:
+        engine, is_over = self._engine, self._turn.turns.is_over
+        while (event := engine.next_event()) is not None:
+            self._on_event(event)
+            if is_over():
+                self._put_off(deque())
+                return
+        while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
+            if not self._wake(touched):
+                return
+
+    def _wake(self, touched: Iterable[Wakeable]) -> bool:
+        """Wake these until the turn is over, and the others in another turn; whether there is time for more."""
+        is_over = self._turn.turns.is_over
+        items = iter(touched)
+        for item in items:
+            item.wake()
+            if is_over():
+                self._put_off(deque(items))
+                return False
+        return True
+
+    def _put_off(self, rest: deque[Wakeable]) -> None:
+        """Go on with these, and then with what else the engine did, in another turn."""
+        self._rest = rest
+        if not self._taking:
+            self._turn.turns.later(self._settle_rest)
+
+    def _settle_rest(self) -> None:
+        """Go on; at least one of them is woken, whatever time it is."""
+        rest, self._rest = self._rest, None
+        if rest is None:
+            return  # the reader was faster
+        try:
+            if self._wake(rest):
+                self.settle()
+        except Exception as bug:
+            self._break(bug)
 
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
@@ -379,6 +425,7 @@ class Pump:
         if turn.due or self.read_size < READ_SIZE:
             await turn.take()
         slices, written = 0, trio.current_time()
+        self._taking = True
         try:
             while True:
                 slices += 1
@@ -391,12 +438,19 @@ class Pump:
                 began = turn.began()
                 self.feed(engine.receive_slice, data, now)
                 turn.charge(began)
+                while self._rest is not None:
+                    await turn.next()
+                    began = turn.began()
+                    self._settle_rest()
+                    turn.charge(began)
                 if not engine.has_input() or not (self._wants_data is None or self._wants_data()):
                     break  # in the second case ``_until_wanted`` goes on with what is left
                 await turn.next()
                 data = b""
         finally:
-            self._slicing = False
+            self._slicing = self._taking = False
+            if self._rest is not None:  # cancelled
+                turn.turns.later(self._settle_rest)
             if self._woken:
                 self.wake_writer()
         if turn.held:
@@ -416,11 +470,15 @@ class Pump:
                     self._scheduled.cancel()
                 self._reader.cancel()
                 await self._close_stream()
+                began = self._turn.began()
                 self.feed(self._engine.transport_lost)
+                while self._rest is not None:  # all are notified now; long work of each goes on later
+                    self._settle_rest()
                 self.finished.set()
                 self._flushed.wake()
                 self._on_over()
                 self._let_go()
+                self._turn.charge(began)
 
     def _let_go(self) -> None:
         """Leave no reference cycle behind, so that what the connection consisted of is freed now.
@@ -482,9 +540,11 @@ class Pump:
         self._idle = False
         began = self._turn.began()
         data = self._engine.data_to_send()
-        for item in self._engine.take_touched():
-            item.wake()
-        if data:
+        if self._rest is None:
+            self._wake(self._engine.take_touched())
+        if not data:
+            self._turn.turns.end()
+        else:
             self._turn.charge(began)
             if self._log is not None:
                 self._log.written(data)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trio_amqp10.container.broker.bindings import Binding, Destination
-from trio_amqp10.container.broker.matchers import Topical
+from trio_amqp10.container.broker.matchers import Matcher, Topical
 from trio_amqp10.container.broker.topology import Topology
 from trio_amqp10.container.container import Container
 from trio_amqp10.container.nodes.clock import Clock
 
-__all__ = ["Connection", "broker", "matches", "names", "no_headers"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Connection", "broker", "found_by", "matches", "names", "no_headers"]
 
 
 class Connection:
@@ -45,4 +48,12 @@ def matches(pattern: str, key: str) -> bool:
     """Whether a routing key matches the key of a binding to a topic exchange."""
     matcher = Topical()
     matcher.add(Binding("t", Destination("queue", "q"), pattern))
-    return bool(matcher.match(key, no_headers))
+    return bool(found_by(matcher, key, no_headers))
+
+
+def found_by(matcher: Matcher, key: str, headers: Callable[[], dict[str, Any]]) -> set[str]:
+    """The names of the destinations that a matcher finds, when all steps of the search are done."""
+    found: dict[Destination, object] = {}
+    for _ in matcher.search(key, headers, found):
+        pass
+    return {each.name for each in found}

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from tests.container.broker.helpers import Connection, broker, matches
+from tests.container.broker.helpers import Connection, broker, found_by, matches
 from tests.container.broker.model import Model, ModelError, ModelExchange, fits_headers, fits_topic
 from trio_amqp10.container.broker.bindings import Binding, Destination
 from trio_amqp10.container.broker.faults import BrokerError
@@ -43,8 +43,7 @@ def test_topics_match_as_those_that_were_not_removed_do(changes: list[tuple[str,
             matcher.add(there[pattern])
         elif not add and pattern in there:
             matcher.discard(there.pop(pattern))
-    found = matcher.match(key, dict)
-    assert {each.name for each in found} == {each for each in there if fits_topic(each, key)}
+    assert found_by(matcher, key, dict) == {each for each in there if fits_topic(each, key)}
     for binding in there.values():
         matcher.discard(binding)
     assert matcher._root.empty, "nothing is left of patterns that are gone"
@@ -55,7 +54,27 @@ def test_topics_match_as_those_that_were_not_removed_do(changes: list[tuple[str,
 def test_headers_match_as_in_the_model(arguments: dict[str, Any], headers: dict[str, Any]) -> None:
     matcher = Headed()
     matcher.add(Binding("h", Destination("queue", "q"), "", arguments))
-    assert bool(matcher.match("", lambda: headers)) == fits_headers(arguments, headers)
+    assert bool(found_by(matcher, "", lambda: headers)) == fits_headers(arguments, headers)
+
+
+@given(st.lists(st.tuples(ARGUMENTS, st.booleans()), max_size=30), st.lists(HEADERS, max_size=4))
+@settings(max_examples=300)
+def test_headers_match_as_the_bindings_that_were_not_removed_do(
+    changes: list[tuple[dict[str, Any], bool]], messages: list[dict[str, Any]]
+) -> None:
+    matcher, there = Headed(), dict[str, Binding]()
+    for number, (arguments, remove) in enumerate(changes):
+        name = f"q{number}"
+        there[name] = Binding("h", Destination("queue", name), "", arguments)
+        matcher.add(there[name])
+        if remove:
+            matcher.discard(there.pop(min(there)))
+    for headers in messages:
+        expected = {name for name, each in there.items() if fits_headers(each.arguments, headers)}
+        assert found_by(matcher, "", lambda headers=headers: headers) == expected
+    for binding in there.values():
+        matcher.discard(binding)
+    assert not matcher._questions and not matcher._filed, "nothing is left of bindings that are gone"
 
 
 QUEUES = st.sampled_from(["q1", "q2", "q3"])

@@ -16,8 +16,6 @@ from .matchers import Matcher, matcher_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .matchers import Headers
-
 __all__ = ["Binding", "Bindings", "Destination"]
 
 
@@ -144,6 +142,7 @@ class Bindings:
         """Those that lead to it, oldest first."""
         return tuple(self._by_destination.get(destination, ()))
 
-    def match(self, exchange: str, key: str, headers: Headers) -> Mapping[Destination, object]:
-        """Where an exchange hands a message on to; each destination once. Do not change what is returned."""
-        return self._by_source[exchange][0].match(key, headers)
+    def matcher(self, exchange: str) -> Matcher | None:
+        """The bindings of an exchange, as messages are compared with them; None if there is no such exchange."""
+        found = self._by_source.get(exchange)
+        return None if found is None else found[0]

@@ -154,6 +154,9 @@ class BrokerQueue(Queue):
         if self.auto_delete and not self.outlets and not self._closed:
             self._gone(self)
 
+    def _go(self) -> None:
+        self._gone(self)  # which closes it
+
     def close(self) -> None:
         super().close()
         if self._on_closed is not None:

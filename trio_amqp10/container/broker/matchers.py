@@ -5,12 +5,16 @@ direct     the keys are equal: one look-up, however many bindings there are
 fanout     keys do not matter
 topic      the key of the binding is words between dots: ``*`` is any one word, ``#`` any number of words, none
            included. Words may be empty; a key that is empty has no word
-headers    the arguments of the binding are compared with the headers of the message, one binding after the other
+headers    the arguments of the binding are compared with the headers of the message; only those bindings are looked
+           at that the message has the most selective argument of
 =========  ===========================================================================================
 
 The argument ``x-match`` of a binding to a headers exchange is ``all`` (the default) or ``any``, which do not look at
 arguments that begin with ``x-``; or ``all-with-x`` or ``any-with-x``, which do. An argument without a value asks only
 that the header is there. ``all`` without arguments matches every message, ``any`` none.
+
+A search may be long, as many patterns may begin like a key and end otherwise. So it is given as steps, between which the
+caller may let others have their turn; bindings that are added or removed meanwhile may count or not.
 
 Knows keys and headers; knows no exchange.
 """
@@ -23,7 +27,7 @@ from .argument_values import comparable
 from .faults import PreconditionError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from .bindings import Binding, Destination
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "Direct", "Fanout", "Headed", "Matcher", "Topical", "matcher_of"]
 
 _MATCH: Final = "x-match"
+_STEP: Final = 64
+"""Places or bindings that one step of a search looks at: about 50 us."""
 _MATCHES: Final = ("all", "any", "all-with-x", "any-with-x")
 
 
@@ -52,8 +58,13 @@ class Matcher(Protocol):
         """Remove a binding that was there."""
         ...
 
-    def match(self, key: str, headers: Headers) -> Mapping[Destination, object]:
-        """The destinations of the bindings that a message matches."""
+    @property
+    def compares_keys(self) -> bool:
+        """Whether the key of a message matters: if not, a search by its first key finds all."""
+        ...
+
+    def search(self, key: str, headers: Headers, found: dict[Destination, object]) -> Iterable[None]:
+        """Add the destinations of the bindings that a message matches to ``found``, in the steps that are returned."""
         ...
 
 
@@ -78,11 +89,10 @@ class _Counted:
 class _Unchecked:
     """Takes any arguments, and compares none."""
 
+    compares_keys = True
+
     def check(self, arguments: Mapping[str, Any]) -> None:
         """Arguments have no effect."""
-
-
-_NOWHERE: Final[Mapping[Destination, object]] = {}
 
 
 class Direct(_Unchecked):
@@ -100,13 +110,17 @@ class Direct(_Unchecked):
         if not there.counts:
             del self._by_key[binding.key]
 
-    def match(self, key: str, headers: Headers) -> Mapping[Destination, object]:  # noqa: ARG002
+    def search(self, key: str, headers: Headers, found: dict[Destination, object]) -> Iterable[None]:  # noqa: ARG002
         there = self._by_key.get(key)
-        return _NOWHERE if there is None else there.counts
+        if there is not None:
+            found.update(there.counts)
+        return ()
 
 
 class Fanout(_Unchecked):
     """All bindings."""
+
+    compares_keys = False
 
     def __init__(self) -> None:
         self._all = _Counted()
@@ -117,8 +131,9 @@ class Fanout(_Unchecked):
     def discard(self, binding: Binding) -> None:
         self._all.discard(binding.destination)
 
-    def match(self, key: str, headers: Headers) -> Mapping[Destination, object]:  # noqa: ARG002
-        return self._all.counts
+    def search(self, key: str, headers: Headers, found: dict[Destination, object]) -> Iterable[None]:  # noqa: ARG002
+        found.update(self._all.counts)
+        return ()
 
 
 # Topics -----------------------------------------------------------------------------------------
@@ -204,12 +219,16 @@ class Topical(_Unchecked):
         while words and steps.pop().empty:
             steps[-1].cut(words.pop())
 
-    def match(self, key: str, headers: Headers) -> Mapping[Destination, object]:  # noqa: ARG002
+    def search(self, key: str, headers: Headers, found: dict[Destination, object]) -> Iterator[None]:  # noqa: ARG002
         reached: dict[_Step, None] = {}
         _reach(reached, self._root)
+        looked = 0
         for word in _words(key):
             before, reached = reached, {}
             for step in before:
+                looked += 1
+                if not looked % _STEP:
+                    yield
                 if step.repeats:
                     _reach(reached, step)
                 if (same := step.words.get(word)) is not None:
@@ -217,11 +236,12 @@ class Topical(_Unchecked):
                 if step.star is not None:
                     _reach(reached, step.star)
             if not reached:
-                return _NOWHERE
-        found: dict[Destination, object] = {}
+                return
         for step in reached:
+            looked += 1
+            if not looked % _STEP:
+                yield
             found.update(step.ends.counts)
-        return found
 
 
 def _words(key: str) -> list[str]:
@@ -238,32 +258,54 @@ def _reach(reached: dict[_Step, None], step: _Step | None) -> None:
 # Headers ----------------------------------------------------------------------------------------
 
 
-class _Wanted:
-    """What one binding asks of the headers."""
+class _Question:
+    """What bindings with the same arguments ask of the headers.
 
-    __slots__ = ("any", "values")
+    Attributes:
+        any: whether one of the arguments is enough.
+        names: headers that have to be there.
+        pairs: headers that have to be there, with their values.
+        key: equal for equal arguments.
+        destinations: where the bindings lead to.
+        places: where the index has it.
+    """
+
+    __slots__ = ("any", "destinations", "key", "names", "pairs", "places")
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         match = arguments.get(_MATCH, "all")
-        self.any = match.startswith("any")
+        self.any: bool = match.startswith("any")
         with_x = match.endswith("-with-x")
-        self.values: list[tuple[str, Hashable]] = [
+        wanted = {
             (str(name), comparable(value))
             for name, value in arguments.items()
             if name != _MATCH and (with_x or not name.startswith("x-"))
-        ]
+        }
+        self.names = frozenset(name for name, value in wanted if value is None)
+        self.pairs = frozenset(pair for pair in wanted if pair[1] is not None)
+        self.key: Hashable = self.any, self.names, self.pairs
+        self.destinations = _Counted()
+        self.places: list[Hashable] = []
 
-    def fits(self, headers: Mapping[str, Hashable]) -> bool:
-        if self.any:
-            return any(name in headers and value in (None, headers[name]) for name, value in self.values)
-        return all(name in headers and value in (None, headers[name]) for name, value in self.values)
+    def fits(self, present: Mapping[str, Hashable]) -> bool:
+        """Whether a message with these headers answers it; one that wants any of them is only asked in that case."""
+        return self.any or (self.pairs <= present.items() and self.names <= present.keys())
 
 
 class Headed:
-    """Bindings whose arguments are compared with the headers."""
+    """Bindings whose arguments are compared with the headers.
+
+    Bindings with equal arguments are one question. It is filed under one argument if it wants all of them, under that which the
+    fewest others are filed under, and rather under one with a value; under each if it wants any. So a message is compared with
+    the questions that are filed under its own headers.
+    """
+
+    compares_keys = False
 
     def __init__(self) -> None:
-        self._all: dict[Binding, _Wanted] = {}
+        self._questions: dict[Hashable, _Question] = {}
+        self._filed: dict[Hashable, dict[_Question, None]] = {}
+        """By the name of a header and its value, by its name alone, and by None: those that want nothing."""
 
     def check(self, arguments: Mapping[str, Any]) -> None:
         match = arguments.get(_MATCH, "all")
@@ -271,16 +313,48 @@ class Headed:
             raise PreconditionError(f"invalid x-match {match!r}: expected one of {', '.join(_MATCHES)}")
 
     def add(self, binding: Binding) -> None:
-        self._all[binding] = _Wanted(binding.arguments)
+        question = _Question(binding.arguments)
+        there = self._questions.get(question.key)
+        if there is None:
+            there = self._questions[question.key] = question
+            there.places.extend(self._places_for(question))
+            for place in there.places:
+                self._filed.setdefault(place, {})[there] = None
+        there.destinations.add(binding.destination)
+
+    def _places_for(self, question: _Question) -> Iterable[Hashable]:
+        if question.any:
+            return (*question.pairs, *question.names)
+        if not question.pairs and not question.names:
+            return (None,)
+        return (min(question.pairs or question.names, key=lambda place: len(self._filed.get(place, ()))),)
 
     def discard(self, binding: Binding) -> None:
-        del self._all[binding]
+        question = self._questions[_Question(binding.arguments).key]
+        question.destinations.discard(binding.destination)
+        if question.destinations.counts:
+            return
+        del self._questions[question.key]
+        for place in question.places:
+            filed = self._filed[place]
+            del filed[question]
+            if not filed:
+                del self._filed[place]
 
-    def match(self, key: str, headers: Headers) -> Mapping[Destination, object]:  # noqa: ARG002
-        if not self._all:
-            return _NOWHERE
+    def search(self, key: str, headers: Headers, found: dict[Destination, object]) -> Iterator[None]:  # noqa: ARG002
+        if not self._questions:
+            return
         present = {str(name): comparable(value) for name, value in headers().items()}
-        return {binding.destination: None for binding, wanted in self._all.items() if wanted.fits(present)}
+        looked = 0
+        for place in (None, *present, *present.items()):
+            filed = self._filed.get(place)
+            for question in () if filed is None else list(filed):
+                looked += 1 + (len(question.pairs) >> 3)
+                if looked >= _STEP:
+                    looked = 0
+                    yield
+                if question.fits(present):
+                    found.update(question.destinations.counts)
 
 
 _TYPES: Final[Mapping[str, Callable[[], Matcher]]] = {

@@ -1,6 +1,7 @@
 """Topology: which exchanges, queues and bindings there are, and where a message goes.
 
-All operations are synchronous: they happen at once or raise one of ``faults`` and change nothing. With a store, what
+All operations are synchronous: they happen at once or raise one of ``faults`` and change nothing. A queue or an exchange that is deleted
+with many messages or bindings loses these first, in pieces, if the caller takes the steps of the operation in turns. With a store, what
 is durable is written, and ``when_stored`` reports when that is safe; what could not be written is undone.
 
 Exchanges that exist from the start: the default one, whose name is empty and which hands a message on to the queue
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from trio_amqp10.container.nodes.message_store import QueueStore
 from trio_amqp10.container.nodes.queue import Queue
+from trio_amqp10.container.nodes.turns import finish, take_steps
 
 from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
@@ -35,7 +37,7 @@ from .publishing import Publisher
 from .routing import DEFAULT, Router
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     from trio_amqp10.container.nodes.clock import Clock
     from trio_amqp10.container.nodes.message_store import MessageStore
@@ -57,6 +59,9 @@ _FIRST: Final = (
 )
 _QUEUE: Final = ("durable", "auto_delete", *KNOWN)
 _EXCHANGE: Final = ("type", "durable", "auto_delete", "internal", ALTERNATE)
+_STEP: Final = 32
+_AT_ONCE: Final = 256
+"""Bindings and messages that are removed at once with what they belong to: about a millisecond."""
 _DROPPED: Final = str.maketrans("", "", "\r\n")
 
 
@@ -115,7 +120,7 @@ class Topology:
         journal = None if message_store is None else message_store.journal
         self._home = home
         self._router = Router(self.exchanges, self.bindings, self.find_node)
-        self.publisher: Final = Publisher(self._router.route, journal)
+        self.publisher: Final = Publisher(self._router.search, journal, clock)
         self._clock = clock
         self.queue_address = queue_address
         self._message_store = message_store
@@ -230,7 +235,7 @@ class Topology:
             auto_delete=auto_delete,
             owner=owner,
             clock=self._clock,
-            on_unused=lambda queue: self._home.remove_node(queue.address),
+            on_unused=self._remove_in_turns,
             on_closed=self._forget_queue,
             queue_address=self.queue_address,
             find_exchange=self.get_exchange,
@@ -307,7 +312,23 @@ class Topology:
         dead_letters: bool = False,
         peer: Peer | None = None,
     ) -> int:
-        """Delete a queue with its bindings and its messages, and return how many of these were ready; 0 if there is none.
+        """Delete a queue at once: see ``delete_queue_in_steps``."""
+        return finish(
+            self.delete_queue_in_steps(
+                name, if_unused=if_unused, if_empty=if_empty, dead_letters=dead_letters, peer=peer
+            )
+        )
+
+    def delete_queue_in_steps(
+        self,
+        name: str,
+        *,
+        if_unused: bool = False,
+        if_empty: bool = False,
+        dead_letters: bool = False,
+        peer: Peer | None = None,
+    ) -> Generator[None, None, int]:
+        """Delete a queue with its bindings and its messages, in steps, which return how many of these were ready; 0 if there is none.
 
         Args:
             name: of the queue.
@@ -330,14 +351,43 @@ class Topology:
         count = queue.available
         if if_empty and count:
             raise PreconditionError(f"queue {name!r} not empty")
+        yield from self._thin_out(lambda: self.bindings.of_destination(Destination("queue", name)))
         if dead_letters:
-            queue.end_available()
-        self._home.remove_node(queue.address)
-        self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
+            yield from queue.end_available_in_steps()
+        elif len(queue) > _AT_ONCE:
+            yield from queue.purge_in_steps()
+        if self.find_node(name) is queue:
+            self._home.remove_node(queue.address)
+            self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
         return count
 
+    def _thin_out(self, find: Callable[[], Sequence[Binding]]) -> Generator[None, None, None]:
+        """Remove bindings until there are few enough to go with what they belong to."""
+        turns = self._clock.turns()
+        while len(found := list(find())) > _AT_ONCE:
+            while found:
+                some, found[-_STEP:] = found[-_STEP:], []  # all at once would be freed at once
+                self._drop_bindings(some)
+                if turns.is_over():
+                    yield
+
+    def _remove_in_turns(self, queue: Queue) -> None:
+        """Remove a queue that nothing needs any more."""
+
+        def remove() -> None:
+            if self._home.nodes.get(queue.address) is queue:
+                self._home.remove_node(queue.address)
+
+        name = queue.name if isinstance(queue, BrokerQueue) else queue.address
+        thinning = self._thin_out(lambda: self.bindings.of_destination(Destination("queue", name)))
+        take_steps(self._clock.turns(), thinning, remove)
+
     def purge_queue(self, name: str, *, peer: Peer | None = None) -> int:
-        """Throw away the ready messages of a queue, and return how many these were.
+        """Throw away the ready messages of a queue at once: see ``purge_queue_in_steps``."""
+        return finish(self.purge_queue_in_steps(name, peer=peer))
+
+    def purge_queue_in_steps(self, name: str, *, peer: Peer | None = None) -> Generator[None, None, int]:
+        """Throw away the ready messages of a queue, in steps, which return how many these were.
 
         Raises:
             NotFoundError: there is no such queue.
@@ -345,12 +395,12 @@ class Topology:
         """
         queue = self.get_queue(name, peer)
         queue.sweep()
-        return queue.purge()
+        return (yield from queue.purge_in_steps())
 
     def disown(self, peer: Peer) -> None:
         """A connection is over: delete what is exclusive to it."""
         for queue in [queue for queue in self.queues.values() if queue.owner is peer]:
-            self._home.remove_node(queue.address)
+            self._remove_in_turns(queue)
 
     def _undo_queue(self, queue: BrokerQueue) -> None:
         if self.queues.get(queue.name) is queue:
@@ -453,7 +503,11 @@ class Topology:
         return self.get_exchange(name.translate(_DROPPED))
 
     def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
-        """Delete an exchange with its bindings, if there is one.
+        """Delete an exchange at once: see ``delete_exchange_in_steps``."""
+        finish(self.delete_exchange_in_steps(name, if_unused=if_unused))
+
+    def delete_exchange_in_steps(self, name: str, *, if_unused: bool = False) -> Generator[None, None, None]:
+        """Delete an exchange with its bindings, if there is one, in steps.
 
         Raises:
             AccessRefusedError: it is the default exchange, or its name begins with ``amq.``.
@@ -468,7 +522,10 @@ class Topology:
             return
         if if_unused and self.bindings.is_source(name):
             raise PreconditionError(f"exchange {name!r} in use")
-        self._home.remove_node(exchange.address)
+        yield from self._thin_out(lambda: self.bindings.of_destination(Destination("exchange", name)))
+        yield from self._thin_out(lambda: self.bindings.of_source(name))
+        if self.exchanges.get(name) is exchange:
+            self._home.remove_node(exchange.address)
 
     def _undo_exchange(self, exchange: Exchange) -> None:
         if self.exchanges.get(exchange.name) is exchange:

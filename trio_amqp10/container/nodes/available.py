@@ -13,10 +13,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .consumers import Search
-from .entry import ANYONE, Entry, first_order_of_rank, unpack_rank
+from .entry import ANYONE, Entry, first_order_of_rank, unpack_rank, unpack_sequence
 from .sorted_blocks import SortedBlocks, all_after
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .consumers import QueueConsumer
     from .entry import Eligibility
 
@@ -65,8 +67,11 @@ class AvailableMessages:
                 search.early.add(entry)
                 entry.noted = True
 
-    def take(self, consumer: QueueConsumer) -> Entry | None:
-        """Remove and return the first message that the consumer may have, and takes; None if there is none."""
+    def take(self, consumer: QueueConsumer, is_over: Callable[[], bool]) -> Entry | None:
+        """Remove and return the first message that the consumer may have, and takes; None if there is none.
+
+        A consumer that does not take every message looks at no more once the turn ``is_over``: see ``Search.pauses``.
+        """
         all_blocks, search, limit = self._by_eligibility, consumer.search, consumer.limit
         entry: Entry | None = None
         if search is None and len(all_blocks) == 1:
@@ -83,7 +88,7 @@ class AvailableMessages:
             if entry is not None and limit is not None and entry.length > limit:
                 search = self.begin_search(consumer)
         if search is not None:
-            entry = search.find(mine)
+            entry = search.find(mine, is_over)
         if entry is not None:
             self._take_down(entry)
         return entry
@@ -120,8 +125,21 @@ class AvailableMessages:
         lowest = max((unpack_rank(blocks.last().order) for blocks in all_blocks), default=0)
         return next(all_after(all_blocks, first_order_of_rank(lowest) - 1), None)
 
-    def clear(self) -> None:
-        """Remove all messages."""
+    def first_before(self, sequence: int) -> Entry | None:
+        """A message that came before that sequence number was given; None if there is none."""
+        for blocks in self._by_eligibility.values():
+            entry = blocks.first()
+            while entry is not None and unpack_sequence(entry.order) >= sequence:
+                lower = first_order_of_rank(unpack_rank(entry.order) + 1)
+                entry = next(blocks.after(lower - 1), None)
+            if entry is not None:
+                return entry
+        return None
+
+    def clear(self) -> list[SortedBlocks[Entry]]:
+        """Remove all messages, and return them."""
+        removed = self.all_blocks
+        self._open = SortedBlocks[Entry]()
         self._by_eligibility = {ANYONE: self._open}
-        self._open.clear()
         self.octets = 0
+        return removed

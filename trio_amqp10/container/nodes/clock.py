@@ -13,13 +13,19 @@ from typing import TYPE_CHECKING
 import trio
 
 from .deadline_timer import DeadlineTimer
+from .turns import ENDLESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .deadline_timer import CallAt
+    from .turns import Turns
 
 __all__ = ["Clock"]
+
+
+def _endless() -> Turns:
+    return ENDLESS
 
 
 class Clock:
@@ -32,9 +38,10 @@ class Clock:
 
     Attributes:
         call_at: has a function called at a time on that clock; None if there is no timer.
+        turns: gives the turns that long work takes; in a container, those of the ``trio.run``.
     """
 
-    __slots__ = ("call_at", "now", "wall")
+    __slots__ = ("call_at", "now", "turns", "wall")
 
     def __init__(
         self, wall: Callable[[], float] = time.time, now: Callable[[], float] = trio.current_time
@@ -42,6 +49,7 @@ class Clock:
         self.wall: Callable[[], float] = wall
         self.now: Callable[[], float] = now
         self.call_at: CallAt | None = None
+        self.turns: Callable[[], Turns] = _endless
 
     def deadline_timer(self, due: Callable[[], float], call: Callable[[], object]) -> DeadlineTimer:
         """What has ``call`` called when the time has come that ``due`` gives; see ``DeadlineTimer``."""

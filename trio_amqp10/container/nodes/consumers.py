@@ -23,13 +23,13 @@ from .entry import BEFORE_ALL, Entry, first_order_of_rank, unpack_rank
 from .sorted_blocks import SortedBlocks, all_after
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .form_registry import Wants
     from .node import Outlet
 
 __all__ = ["QueueBrowser", "QueueConsumer", "QueueReader", "Search"]
 
-_AT_ONCE: Final = 500
-"""Messages that one look tests: the task that reads from all peers must not stand still for long."""
 _AHEAD: Final = 200
 """Messages that a browser remembers to show."""
 _STALE: Final = 64
@@ -154,28 +154,28 @@ class Search:
         self.early: Final = SortedBlocks[Entry]()
         self.pauses: bool = False
 
-    def find(self, all_blocks: list[SortedBlocks[Entry]]) -> Entry | None:
-        """The first message of these lists that is taken; if there is none, ``pauses`` says if that is final."""
+    def find(self, all_blocks: list[SortedBlocks[Entry]], is_over: Callable[[], bool]) -> Entry | None:
+        """The first message of these lists that is taken; if there is none, ``pauses`` says if that is final.
+
+        It looks at one at least, and at no more once the turn ``is_over``.
+        """
         takes = self._consumer.passes
-        left = _AT_ONCE
         self.pauses = False
         early = self.early
         while early:
-            if not left:
-                self.pauses = True
-                return None
-            left -= 1
             entry = early.pop()
             if takes(entry):
                 return entry
-        for entry in all_after(all_blocks, self.cursor):
-            if not left:
+            if is_over():
                 self.pauses = True
                 return None
-            left -= 1
+        for entry in all_after(all_blocks, self.cursor):
             self.cursor = entry.order
             if takes(entry):
                 return entry
+            if is_over():
+                self.pauses = True
+                return None
         return None
 
 
@@ -194,19 +194,17 @@ class QueueBrowser(QueueReader):
         self._ahead: deque[Entry] = deque()
         self._seen: dict[int, int] = {}  # by rank, the order up to which this has looked
 
-    def find(self, all_blocks: list[SortedBlocks[Entry]]) -> Entry | None:
-        """The next message to show; if there is none, ``pauses`` says if that is final."""
+    def find(self, all_blocks: list[SortedBlocks[Entry]], is_over: Callable[[], bool]) -> Entry | None:
+        """The next message to show; if there is none, ``pauses`` says if that is final. As ``Search.find``."""
         ahead = self._ahead
-        left = _AT_ONCE
         self.pauses = False
         while ahead or self._look_ahead(all_blocks):
-            if not left:
-                self.pauses = True
-                return None
-            left -= 1
             entry = ahead.popleft()
             if entry.available and self.passes(entry):
                 return entry
+            if is_over():
+                self.pauses = True
+                return None
         return None
 
     def _look_ahead(self, all_blocks: list[SortedBlocks[Entry]]) -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from .content import Content, Death
     from .message_store import QueueStore
     from .policy import QueuePolicy
+    from .sorted_blocks import SortedBlocks
 
 __all__ = ["HeldMessages", "OwningQueue"]
 
@@ -46,6 +48,8 @@ _CAUSES: Final[dict[Death, str]] = {
     "overflow": "dropped",
     "deleted": "deleted",
 }
+_FREED: Final = 64
+"""Timers that are freed in a step."""
 _FIGURES: Final = ("arrived", "refused", "accepted", *_CAUSES.values())
 
 
@@ -356,18 +360,33 @@ class HeldMessages:
 
     # -- the end ----------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """The queue is deleted, and all that it holds with it."""
+    def next_sequence(self) -> int:
+        """A number above those of all messages that are here, and below those of all that come."""
+        return next(self._sequence)
+
+    def close(self) -> Iterator[None]:
+        """The queue is deleted, and all that it holds with it; what is returned frees the memory, in steps."""
         self.closed = True
-        self.available.clear()
-        self.deadlines.clear()
-        self.delayed.clear()
+        removed = self.available.clear()
+        heaps, self.deadlines, self.delayed = (self.deadlines, self.delayed), TimerHeap(), TimerHeap()
         self.unweigh_all()
         self.length = self._dying = self._coming = self._coming_octets = self.octets = 0
         if self.queue_store is not None:
             self.queue_store.close()
         if self._letters is not None:
             self._letters.close()
+        return _free(removed, heaps)
+
+
+def _free(removed: list[SortedBlocks[Entry]], heaps: tuple[TimerHeap[Entry], ...]) -> Iterator[None]:
+    for heap in heaps:
+        for number, _ in enumerate(heap.pop_due(math.inf), 1):
+            if not number % _FREED:
+                yield
+    for blocks in removed:
+        while blocks:
+            blocks.drop_some()
+            yield
 
 
 def _ignore(gone: bool) -> None:

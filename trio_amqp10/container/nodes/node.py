@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from trio_amqp10.errors import AmqpError, Condition
 
+from .turns import ENDLESS, each_in_turns, take_steps
 from .watermark import Watermark
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from .content import Content
     from .form_registry import Selection, Wants
+    from .turns import Turns
 
 __all__ = [
     "Arrival",
@@ -645,8 +647,16 @@ class Node:
     def close(self) -> None:
         """The container has removed this node: its links end with ``amqp:resource-deleted``."""
         links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
-        for link in links:
-            self.attempt(link, link.close, Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+        turns = self.turns
+        take_steps(turns, each_in_turns(turns, iter(links), self._close_link), _nothing)
+
+    def _close_link(self, link: Inlet | Outlet) -> None:
+        self.attempt(link, link.close, Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
+
+    @property
+    def turns(self) -> Turns:
+        """The turns that long work takes; a node without a clock does all at once."""
+        return ENDLESS
 
     def statistics(self) -> dict[str, int]:
         """Live figures by name, for those who manage the container."""
@@ -654,3 +664,7 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"
+
+
+def _nothing() -> None:
+    """Nothing waits for it."""

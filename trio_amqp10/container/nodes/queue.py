@@ -34,7 +34,9 @@ behind it. An outlet that raises anything else is ended too, and what it was giv
 
 The queue decides who gets what; ``held_messages`` has the messages, and ends them. Where dead ones go is described in ``deadletters``; what is
 available, and to whom, in ``available``; how messages of a group stay together, in ``groups``; the rules, in ``policy``; what
-survives the process, in ``message_store``.
+survives the process, in ``message_store``. What is much at once is done in pieces (``turns``), between which all else goes on: a look for
+messages that a filter passes, deliveries to a consumer, messages that expire or are dropped, a purge. Consumers that are still to be asked
+do not wait meanwhile: they look for themselves in a later turn.
 
 Knows inlets and outlets; knows no links.
 
@@ -63,9 +65,10 @@ from .node import Node, NotTakenError, Outlet, Peer, RefusedError
 from .origins import origin_of
 from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
+from .turns import ENDLESS, each_in_turns, finish, paced, take_steps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable, Mapping
 
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.stores.group_commit import Journal
@@ -75,6 +78,7 @@ if TYPE_CHECKING:
     from .message_store import QueueStore
     from .node import Arrival, Inlet, SubscriptionTerms
     from .refusals import OutletKey
+    from .turns import Turns
     from .watermark import Watermark
 
 __all__ = ["Queue"]
@@ -85,6 +89,8 @@ _STALE: Final = 64
 """Pulled messages whose leases may have ended, above as many as there are messages, before they are forgotten."""
 _PASSED_AT_ONCE: Final = 100
 """Messages that one consumer fails to take before others have their turn."""
+_UNTIMED: Final = 16
+"""Messages that are taken before the queue asks for the time."""
 _DELIVERY_TIME: Final = "x-opt-delivery-time"
 """The annotation that says when to deliver a message, in milliseconds since 1970."""
 
@@ -148,7 +154,9 @@ class Queue(Node):
         """Those that a consumer could not take, which was logged."""
         self._blocked: dict[Inlet, Callable[[Inlet], object]] = {}
         """Those that wait for room, and what is called then; those of exchanges among them."""
-        self._deadline_timer = self._clock.deadline_timer(self._next_due, self.sweep)
+        self._deadline_timer = self._clock.deadline_timer(self._next_due, self._sweep_later)
+        self._sweeps = False
+        """Whether what has expired is not all gone: a later turn goes on."""
         self._unused_since: float | None = None
 
     def update(self, policy: QueuePolicy) -> None:
@@ -208,6 +216,10 @@ class Queue(Node):
         """Messages that are leased."""
         return self.held.leased
 
+    @property
+    def turns(self) -> Turns:
+        return self._clock.turns()
+
     def statistics(self) -> dict[str, int]:
         self.sweep_now()
         return super().statistics() | self.held.statistics()
@@ -247,8 +259,15 @@ class Queue(Node):
             self.sweep()
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
         run: list[tuple[Entry, Arrival]] = []
+        taken = 0
         try:
             while not self._closed:
+                taken += 1
+                if not taken % _UNTIMED and not self._is_committing():
+                    turns = self.turns
+                    if turns.is_over():
+                        turns.later(partial(self._take_more, inlet))
+                        return
                 full = self._bounded and held.is_full()
                 if (full or held.queue_store is not None) and self._must_wait(
                     full and self.policy.overflow == "wait"
@@ -276,6 +295,10 @@ class Queue(Node):
                         self._place_all(run)
         finally:
             self._place_all(run)
+
+    def _take_more(self, inlet: Inlet) -> None:
+        if inlet in self.inlets:
+            self.attempt(inlet, self.on_arrivals, inlet)
 
     def _place_all(self, run: list[tuple[Entry, Arrival]]) -> None:
         """Place messages that came together, then accept them: they are held here. None is left in ``run``."""
@@ -419,6 +442,10 @@ class Queue(Node):
             self._remove_available(entry, "overflow")
             if not self.held.is_full():
                 return True
+            turns = self.turns
+            if turns.is_over():  # many small ones make room for a large one
+                turns.later(self._drop_excess)
+                return True
         return False
 
     def _offer(self, entry: Entry) -> None:
@@ -465,31 +492,45 @@ class Queue(Node):
 
         A dead letter that its address does not take at once is gone with the queue.
         """
-        count = 0
-        while (entry := self._available.oldest()) is not None:
-            self._remove_available(entry, "deleted")
-            count += 1
-        for entry in self.held.delayed.pop_due(math.inf):
-            if entry.group is not None:
-                self._groups.removed(entry.group, entry)
-            self.held.end(entry, "deleted")
-            count += 1
+        return finish(self.end_available_in_steps())
+
+    def end_available_in_steps(self) -> Generator[None, None, int]:
+        """As ``end_available``, in steps, which return how many messages died."""
+        count = yield from self._remove_all(lambda entry: self.held.end(entry, "deleted"))
+        dying = self.held.bound_for_death
+        while dying:  # what the turn was over for is taken in the next
+            yield
+            before, dying = dying, self.held.bound_for_death
+            if dying == before:
+                break
         return count
 
     def purge(self) -> int:
         """Remove what is not leased; returns how many messages that were."""
-        count = 0
-        while (entry := self._available.oldest()) is not None:
+        return finish(self.purge_in_steps())
+
+    def purge_in_steps(self) -> Generator[None, None, int]:
+        """As ``purge``, in steps, which return how many messages it removed; what comes meanwhile stays."""
+        return self._remove_all(self.held.forget)
+
+    def _remove_all(self, end: Callable[[Entry], object]) -> Generator[None, None, int]:
+        is_over = self.turns.is_over
+        count, sequence = 0, self.held.next_sequence()
+        while not self._closed and (entry := self._available.first_before(sequence)) is not None:
             self._available.remove(entry)
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
-            self.held.forget(entry)
+            end(entry)
             count += 1
+            if is_over():
+                yield
         for entry in self.held.delayed.pop_due(math.inf):
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
-            self.held.forget(entry)
+            end(entry)
             count += 1
+            if is_over():
+                yield
         return count
 
     # -- out --------------------------------------------------------------------------------
@@ -530,9 +571,10 @@ class Queue(Node):
         if self.policy.single_active and consumer is not self._active:
             outlet.rest(0)
             return
+        is_over = self.turns.is_over
         passed = 0
         while outlet.ready():
-            entry = self._available.take(consumer)
+            entry = self._take(consumer, is_over)
             if entry is None:
                 self._on_nothing(consumer)
                 return
@@ -550,7 +592,23 @@ class Queue(Node):
                 return
             if entry.group is not None:
                 self._groups.settle(entry.group)
+            if is_over() and outlet.ready():
+                self._resume(consumer)
+                return
         outlet.rest(self.available)
+
+    def _take(self, consumer: QueueConsumer, is_over: Callable[[], bool]) -> Entry | None:
+        """Take an available message that the consumer may have, and takes."""
+        entry = self._available.take(consumer, is_over)
+        while entry is not None and self._sweeps and self._has_expired(entry):
+            if entry.group is not None:
+                self._groups.removed(entry.group, entry)
+            self.held.end(entry, "expired")
+            entry = self._available.take(consumer, is_over)
+        return entry
+
+    def _has_expired(self, entry: Entry) -> bool:
+        return entry.deadline is not None and entry.deadline <= self._clock.now()
 
     def pull(self, outlet: Outlet) -> bool:
         """As ``Node.pull``; a copy of the first message, for an outlet that only looks.
@@ -571,19 +629,17 @@ class Queue(Node):
     def _show_first(self, outlet: Outlet) -> bool:
         browser = QueueBrowser(outlet, outlet.wants)
         while True:
-            entry = browser.find(self._available.all_blocks)
-            if entry is not None and self._give_copy(browser, entry):
-                return True
-            if entry is None and not browser.pauses:
+            entry = browser.find(self._available.all_blocks, ENDLESS.is_over)
+            if entry is None:
                 return False
+            if self._give_copy(browser, entry):
+                return True
 
     def _lease_first(self, outlet: Outlet) -> bool:
         consumer = QueueConsumer(outlet, outlet.wants)
         while True:
             try:
-                entry = self._available.take(consumer)
-                while entry is None and consumer.search is not None and consumer.search.pauses:
-                    entry = self._available.take(consumer)
+                entry = self._take(consumer, ENDLESS.is_over)
             finally:
                 self._available.searches.pop(consumer, None)
             if entry is None:
@@ -666,10 +722,14 @@ class Queue(Node):
             self.on_demand(outlet)
 
     def _dispatch(self, entry: Entry) -> bool:
-        """Lease it to the next eligible waiting consumer; False if there is none."""
+        """Lease it to the next eligible waiting consumer; False if there is none, or some are asked in a later turn."""
+        asked = False
         for _, waiting in self._waiting:
             tries = len(waiting)
             while tries and waiting:
+                if asked and self.turns.is_over():
+                    self._ask_later(waiting, tries)
+                    return False
                 tries -= 1
                 consumer = waiting[0]
                 try:
@@ -684,6 +744,7 @@ class Queue(Node):
                     if not (takes_all and entry.eligibility is ANYONE) and not self._may_have(
                         consumer, entry
                     ):
+                        asked = True
                         continue
                 except Exception:
                     self.end_link(consumer.outlet)
@@ -700,6 +761,21 @@ class Queue(Node):
                     self._groups.unleased(entry.group, entry)
                 tries = len(waiting)
         return False
+
+    def _ask_later(self, first: deque[QueueConsumer], tries: int) -> None:
+        """Have consumers look for themselves that wait, and were not asked: so many of the first queue, and all behind it."""
+        unasked: list[QueueConsumer] = []
+        for _, waiting in self._waiting:
+            if waiting is first:
+                unasked += [waiting.popleft() for _ in range(tries)]
+            elif unasked:
+                unasked += waiting
+                waiting.clear()
+        for consumer in unasked:
+            consumer.waits, consumer.resumes = False, True
+        turns = self.turns
+        looking = each_in_turns(turns, iter(unasked), self._look_on)
+        turns.later(partial(take_steps, turns, looking, _nothing))
 
     def _may_have(self, consumer: QueueConsumer, entry: Entry) -> bool:
         """Whether a consumer that waits takes the message."""
@@ -779,9 +855,9 @@ class Queue(Node):
         self._on_change()
 
     def _show(self, browser: QueueBrowser) -> None:
-        outlet = browser.outlet
+        outlet, is_over = browser.outlet, self.turns.is_over
         while outlet.ready():
-            entry = browser.find(self._available.all_blocks)
+            entry = browser.find(self._available.all_blocks, is_over)
             if entry is None:
                 if browser.pauses:
                     self._resume(browser)
@@ -792,16 +868,26 @@ class Queue(Node):
                 outlet.rest(0)
                 return
             self._give_copy(browser, entry)
+            if is_over() and outlet.ready():
+                self._resume(browser)
+                return
         outlet.rest(self.available)
 
     def _resume(self, taker: QueueReader) -> None:
         """Go on looking when others have had their turn."""
         if not taker.resumes:
             taker.resumes = True
-            taker.outlet.peer.start_soon(self._look_on, taker)
+            turns = self.turns
+            if turns is ENDLESS:
+                taker.outlet.peer.start_soon(self._wait_and_look_on, taker)
+            else:
+                turns.later(partial(self._look_on, taker))
 
-    async def _look_on(self, taker: QueueReader) -> None:
+    async def _wait_and_look_on(self, taker: QueueReader) -> None:
         await trio.lowlevel.checkpoint()
+        self._look_on(taker)
+
+    def _look_on(self, taker: QueueReader) -> None:
         taker.resumes = False
         if taker.outlet in self.outlets:
             self.on_demand(taker.outlet)
@@ -889,11 +975,15 @@ class Queue(Node):
 
     def _drop_excess(self) -> None:
         """What came back may be more than there is room for, where only what is ready counts."""
-        while self.held.is_full(-1, -1) and self.policy.overflow == "drop-oldest":
+        while not self._closed and self.held.is_full(-1, -1) and self.policy.overflow == "drop-oldest":
             entry = self._available.oldest()
             if entry is None or self.held.bound_for_death:
                 return
             self._remove_available(entry, "overflow")
+            turns = self.turns
+            if turns.is_over():
+                turns.later(self._drop_excess)
+                return
 
     def drop(self, entry: Entry) -> None:
         """A lease has ended, and with it its message: it was processed."""
@@ -971,16 +1061,32 @@ class Queue(Node):
 
     def sweep(self) -> None:
         """End what has expired and is not leased, offer what is due; delete the queue if it was not used for too long."""
-        if self.held.deadlines:
+        if self.held.deadlines or self.held.delayed:
+            turns = self.turns
             for entry in self.held.expired():
                 self._remove_available(entry, "expired")
-        if self.held.delayed:
+                if turns.is_over():
+                    self._sweep_later()
+                    return
             for entry in self.held.delayed.pop_due(self._clock.now()):
                 self._end_delay(entry)
+                if turns.is_over():
+                    self._sweep_later()
+                    return
         if self._refusals.unfinished:
             self._readmit_some()
         if self._unused_since is not None and self._end_of_use() <= self._clock.now():
             self._go()
+
+    def _sweep_later(self) -> None:
+        if not self._sweeps:
+            self._sweeps = True
+            self.turns.later(self._sweep_rest)
+
+    def _sweep_rest(self) -> None:
+        self._sweeps = False
+        if not self._closed:
+            self.sweep()
 
     def touch(self) -> None:
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
@@ -1023,8 +1129,10 @@ class Queue(Node):
         self._unused_since = None
         self._deadline_timer.cancel()
         self._refusals.clear()
-        self.held.close()
+        turns = self.turns
+        freeing = paced(turns, self.held.close())
         super().close()
+        take_steps(turns, freeing, _nothing)
         self._unblock()  # what waits for room here may go elsewhere
 
     def _check_open(self) -> None:
@@ -1035,6 +1143,10 @@ class Queue(Node):
         return (
             f"<Queue {self.address!r} length={self.held.length} links={len(self.inlets) + len(self.outlets)}>"
         )
+
+
+def _nothing() -> None:
+    """Nothing waits for it."""
 
 
 def _priority(waiting: tuple[int, deque[QueueConsumer]]) -> int:

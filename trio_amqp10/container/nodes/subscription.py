@@ -5,6 +5,7 @@ Knows the topic that it is of; knows no links.
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, ClassVar
 
 from .consumers import QueueConsumer
@@ -15,7 +16,7 @@ from .queue import Queue
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from .clock import Clock
     from .entry import Entry
@@ -61,6 +62,16 @@ class SharedHeldMessages(HeldMessages):
     def unweigh_all(self) -> None:
         while self._weights:
             self._weights.popitem()[1].leave()
+
+    def close(self) -> Iterator[None]:
+        weights, self._weights = self._weights, {}
+        return chain(super().close(), _leave(weights))
+
+
+def _leave(weights: dict[Entry, SharedWeight]) -> Iterator[None]:
+    while weights:
+        weights.popitem()[1].leave()
+        yield
 
 
 class Subscription(Queue):

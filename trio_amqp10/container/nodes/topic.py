@@ -22,6 +22,8 @@ them, the topic does as ``overflow`` says:
 A durable subscription that stays survives the process, and the durable messages in it do (``subscribers``): one of
 these is accepted once it is on disk for every subscription that keeps it there.
 
+What goes to many subscriptions, or is compared with the filters of many, is done in pieces (``turns``); its sender waits meanwhile.
+
 Knows messages; knows no links.
 
 Longer than 400 lines: what becomes of one subscription is one state.
@@ -41,10 +43,11 @@ from .node import Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
 from .origins import origin_of
 from .stored_subscriptions import StoredSubscriptions
 from .subscription import Subscription
+from .turns import ENDLESS, each_in_turns, guarded, take_steps
 from .watermark import SharedWeight
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.stores.group_commit import Journal
@@ -54,6 +57,7 @@ if TYPE_CHECKING:
     from .message_store import MessageStore
     from .node import Arrival, Owner
     from .subscription import SharedHeldMessages
+    from .turns import Steps, Turns
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]
 
@@ -116,11 +120,17 @@ class Topic(Node):
         self._deadline_timer = self._clock.deadline_timer(self._next_end, self._forget_expired)
         self._having: dict[Outlet, Subscription] = {}
         self._blocked: dict[Inlet, None] = {}
+        self._under_way: set[Inlet] = set()
+        """Inlets of which a message is on its way to many subscriptions."""
         self._arrived = 0
         self.journal: Journal | None = None if message_store is None else message_store.journal
         self._stored_subscriptions = (
             None if message_store is None else StoredSubscriptions(message_store, address)
         )
+
+    @property
+    def turns(self) -> Turns:
+        return self._clock.turns()
 
     @property
     def stores_messages(self) -> bool:
@@ -146,12 +156,26 @@ class Topic(Node):
     # -- in ---------------------------------------------------------------------------------
 
     def on_arrivals(self, inlet: Inlet) -> None:
+        if inlet in self._under_way:
+            return
         self._forget_expired()
+        journal = self.journal
+        # A transaction that is committed has no time to wait.
+        turns = ENDLESS if journal is not None and journal.committing else self.turns
+        steps = guarded(self._take_all(inlet, turns), lambda _: self.end_link(inlet))
+        if not take_steps(turns, steps, partial(self._under_way.discard, inlet)):
+            self._under_way.add(inlet)
+
+    def _take_all(self, inlet: Inlet, turns: Turns) -> Steps:
         origin = origin_of(inlet.peer)
         while True:
             if self._must_wait():
                 self._blocked[inlet] = None
                 return
+            if turns.is_over():
+                yield None
+                if inlet not in self.inlets:
+                    return
             arrival = inlet.take()
             if arrival is None:
                 self._blocked.pop(inlet, None)
@@ -160,24 +184,17 @@ class Topic(Node):
             if content.durable and self.refuses_durable:
                 refuse_durable(inlet, arrival, self.address)
                 continue
-            wanting = [
-                each
-                for each in list(self.subscriptions.values())
-                if each.wants is None or self._wants(each, each.wants, content, origin)
-            ]
+            wanting: list[Subscription] = []
+            for each in list(self.subscriptions.values()):
+                if each.wants is None or self._wants(each, each.wants, content, origin):
+                    wanting.append(each)
+                if turns.is_over():
+                    yield None
             if self.overflow == "reject" and any(each.is_full for each in wanting):
                 refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
                 continue
             self._arrived += 1
-            self._gather(content, origin, wanting)
-            journal = self.journal
-            stored = any(each.stores(content) for each in wanting)
-            if journal is not None and (stored or journal.committing):
-                if stored:
-                    arrival.record_acceptance()
-                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
-            else:
-                accept(arrival)
+            yield from self._publish(inlet, arrival, origin, wanting, turns)
 
     def _wants(self, subscription: Subscription, wants: Wants, *asked: Any) -> bool:
         """Whether the filter of a subscription passes a message; if it fails, that ends its links, and not the sender's."""
@@ -198,7 +215,33 @@ class Topic(Node):
                 return True
         return self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values())
 
-    def _gather(self, content: Content, origin: str | None, wanting: list[Subscription]) -> None:
+    def _publish(
+        self, inlet: Inlet, arrival: Arrival, origin: str | None, wanting: list[Subscription], turns: Turns
+    ) -> Steps:
+        content, journal, held = arrival.content, self.journal, False
+        while journal is not None and journal.held and len(wanting) > 1 and not journal.committing:
+            yield journal.when_free
+        try:
+            for _ in self._gather(content, origin, wanting):
+                if turns.is_over():
+                    if journal is not None and not held:  # all of them in one commit
+                        held = True
+                        journal.hold()
+                    yield None
+            stored = any(each.stores(content) for each in wanting)
+            if journal is not None and (stored or journal.committing):
+                if stored:
+                    arrival.record_acceptance()
+                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
+            else:
+                accept(arrival)
+        finally:
+            if journal is not None and held:
+                journal.release()
+
+    def _gather(
+        self, content: Content, origin: str | None, wanting: list[Subscription]
+    ) -> Generator[None, None, None]:
         journal = self.journal
         committing = journal is not None and journal.committing
         beyond = committing and self.overflow != "detach"
@@ -214,6 +257,7 @@ class Topic(Node):
                 else:
                     self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
             held.weight = None
+            yield
 
     def _end_after_commit(self, subscription: Subscription, failure: StoreError | None) -> None:
         """A subscription has missed a message of a transaction, if that is committed."""
@@ -377,10 +421,13 @@ class Topic(Node):
     def close(self) -> None:
         super().close()
         self._deadline_timer.cancel()
-        for subscription in self.subscriptions.values():
-            self._erase(subscription)
-            subscription.close()
-        self.subscriptions.clear()
+        subscriptions, self.subscriptions = self.subscriptions, {}
+        turns = self.turns
+        take_steps(turns, each_in_turns(turns, iter(subscriptions.values()), self._close), _nothing)
+
+    def _close(self, subscription: Subscription) -> None:
+        self._erase(subscription)
+        subscription.close()
 
     def statistics(self) -> dict[str, int]:
         for each in list(self.subscriptions.values()):
@@ -393,3 +440,7 @@ class Topic(Node):
 
     def __repr__(self) -> str:
         return f"<Topic {self.address!r} senders={len(self.inlets)} receivers={len(self.outlets)}>"
+
+
+def _nothing() -> None:
+    """Nothing waits for it."""

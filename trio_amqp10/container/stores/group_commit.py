@@ -4,7 +4,8 @@ Changes are noted synchronously, and gathered while a batch is being written; th
 that was noted meanwhile. So the busier a container is, the more messages share one wait for the disk.
 
 What is noted without an ``await`` between goes in one batch, and a batch is written whole or not at
-all: that is what a transaction needs (4.4). One that is given up while it is prepared is not written at all.
+all: that is what a transaction needs (4.4). Work that goes on in several turns, and belongs in one batch, holds the next batch back
+meanwhile; there is one such work at a time, and a batch is written between two of them. One transaction that is given up while it is prepared is not written at all.
 
 Where a store is full, what was dropped is written by itself: that makes room.
 
@@ -34,6 +35,8 @@ _log = logging.getLogger("trio_amqp10.container")
 
 _PIECE: Final = 128
 """Rows that are dropped at once while a store is full, when there is little room for that too."""
+_AT_ONCE: Final = 64
+"""Callbacks that are called without a pause: about a millisecond."""
 _NO_ROW: Final = ()
 _MOST_ROWS: Final = 10_000
 _MOST_OCTETS: Final = 16 * 1024 * 1024
@@ -83,6 +86,8 @@ class Journal:
         self._scheduled = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._making_room = False
+        self._held = False
+        self._holding: deque[Callable[[], object]] = deque()
         self._waiting: deque[Callable[[], object]] = deque()
         self._idle = trio.lowlevel.ParkingLot()
 
@@ -124,8 +129,11 @@ class Journal:
         """Write what an earlier ``trio.run`` noted and was not told of; does nothing where it was this run.
 
         A batch that was being written when that run ended is written again, as part of a new one: the store's thread may
-        still read the old.
+        still read the old. Work that held a batch back has ended with that run.
         """
+        if trio.lowlevel.current_trio_token() is not self._token:
+            self._held = False
+            self._holding.clear()
         if (self.busy or self._scheduled) and trio.lowlevel.current_trio_token() is not self._token:
             if self._flying is not None:
                 unconfirmed, later = self._flying, self._next
@@ -201,6 +209,33 @@ class Journal:
         """Whether anything is not safe yet."""
         return self._flying is not None or bool(self._next.rows or self._next.dones)
 
+    # -- work that goes on in several turns -------------------------------------------------
+
+    @property
+    def held(self) -> bool:
+        """Whether the next batch waits for work that belongs in one batch."""
+        return self._held
+
+    def hold(self) -> None:
+        """Gather what is noted until ``release`` in one batch; nothing may hold it already."""
+        self._held = True
+
+    def release(self) -> None:
+        """The batch may be written. Who waits to hold the next goes on once this one is on its way."""
+        self._held = False
+        if self._scheduled and self._flying is None:
+            self._schedule()
+        if self._holding:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._go_on_holding)
+
+    def when_free(self, call: Callable[[], object]) -> None:
+        """Call back, once, when nothing holds the next batch."""
+        self._holding.append(call)
+
+    def _go_on_holding(self) -> None:
+        while self._holding and not self._held:
+            self._call(self._holding.popleft())
+
     # -- too much at once -------------------------------------------------------------------
 
     @property
@@ -238,6 +273,8 @@ class Journal:
             self._token.run_sync_soon(self._write)
 
     def _write(self) -> None:
+        if self._held:
+            return  # ``release`` schedules it again
         self._scheduled = False
         batch = self._drops() if self._making_room else self._next
         if batch is self._next:
@@ -268,8 +305,16 @@ class Journal:
             self._making_room = False
         if self._making_room:  # it must not wait until something is written, for that finds no room
             self._scheduled = True
-        for done in batch.dones:
+        self._report(batch, failure)
+
+    def _report(self, batch: _Batch, failure: StoreError | None) -> None:
+        """Call back what waited for this batch, so many at a time: others have their turn between them."""
+        dones, batch.dones = batch.dones[:_AT_ONCE], batch.dones[_AT_ONCE:]
+        for done in dones:
             self._call(done, failure)
+        if batch.dones:
+            trio.lowlevel.current_trio_token().run_sync_soon(self._report, batch, failure)
+            return
         waiting, self._waiting = self._waiting, deque()
         while waiting and not self.crowded:
             self._call(waiting.popleft())

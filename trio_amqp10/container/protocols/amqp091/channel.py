@@ -1,7 +1,8 @@
 """One channel of a client of 0-9-1: takes its methods one after the other, and answers each (0-9-1, 2.2.5).
 
 A method is done when it is taken, unless it has to wait: for an answer about permission, or for the store. Then those
-behind it wait too, so that answers go out in the order of what was asked. A method that is refused closes the channel, or
+behind it wait too, so that answers go out in the order of what was asked. Long work, as a publish to many queues, is done in
+pieces, and the methods behind it wait; if a turn is over, the methods that are left wait for the next. A method that is refused closes the channel, or
 the connection, with its reply code; what came behind it is dropped.
 
 Methods also wait while the answers that the client has not read take more than their bound (``has_room_for_answers``), so what
@@ -15,13 +16,14 @@ from __future__ import annotations
 
 import logging
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVarTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar, TypeVarTuple
 
 from trio_amqp10.amqp091.engine import Engine
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.amqp091.states import ChannelState
 from trio_amqp10.container.broker.faults import NotFoundError
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.turns import guarded, take_steps
 from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.container.stores.base import StoreFullError
 from trio_amqp10.errors import AmqpError
@@ -33,13 +35,14 @@ from .faults import fault_of
 from .publishing import Publishing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
     from trio_amqp10.amqp091.channel import Channel
     from trio_amqp10.amqp091.content import Content
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.amqp091.methods import Method
     from trio_amqp10.container.broker.topology import Topology
+    from trio_amqp10.container.nodes.turns import Resumer, Steps, Turns
     from trio_amqp10.container.rights.guard import Need
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.transactions import Transaction
@@ -53,6 +56,7 @@ _log = logging.getLogger("trio_amqp10.container")
 TRANSACT: Final[Sequence[Need]] = ((("transact", None),),)
 """What is needed to begin a transaction."""
 
+T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
@@ -97,6 +101,7 @@ class ServerChannel:
         "_delayed",
         "_method",
         "_notices",
+        "_put_off",
         "_running",
         "_transaction",
         "_waits",
@@ -120,6 +125,7 @@ class ServerChannel:
         self._transaction: Transaction | None = None
         self._closing = False
         self._running = False
+        self._put_off = False  # until another turn
         self._waits = 0
         self._method: Method | None = None
         self._delayed: tuple[Callable[[], object], ...] = ()
@@ -170,11 +176,12 @@ class ServerChannel:
 
     # -- methods ----------------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Do what came, as far as nothing has to wait, and what room there is now permits."""
+    def run(self, *, waited: bool = False) -> None:
+        """Do what came, as far as nothing has to wait, and what room there is now permits; ``waited``: after another turn."""
         if self._running:
             return
         self._running = True
+        turns, obeyed = self.peer.turns, False
         try:
             while self._delayed and self._may_answer():
                 go_on, *rest = self._delayed
@@ -183,8 +190,12 @@ class ServerChannel:
             while not self._waits and self._may_answer():
                 if self._notices:
                     self._send_notices()
+                if obeyed and turns.is_over() and self.engine.has_arrivals:
+                    self._wait_for_turn(turns)
+                    break
                 if (arrival := self.engine.next_arrival()) is None:
                     break
+                obeyed = True
                 if not self.over:
                     self._method = arrival.method
                     try:
@@ -196,6 +207,8 @@ class ServerChannel:
         self.peer.pump.wake_writer()  # what was taken may have been why nothing more was read
         if self.over:
             return
+        if self._put_off and not waited:
+            return  # confirms of one read are merged; a read that takes many turns has some for each turn
         self.publishing.send_returns()
         self.publishing.confirm()
         self.consuming.resume()
@@ -203,7 +216,7 @@ class ServerChannel:
             self.engine.state is ChannelState.CLOSED
         ):  # the connection is over too, or the client has closed the channel
             self._closing = True
-        if self._closing and not self._waits:
+        if self._closing and not self._waits and not self._put_off:
             self.end()
 
     def _may_answer(self) -> bool:
@@ -270,6 +283,54 @@ class ServerChannel:
             self.reply(notice)
 
     # -- what a method may wait for ---------------------------------------------------------
+
+    def _wait_for_turn(self, turns: Turns) -> None:
+        if not self._put_off:
+            self._put_off = True
+            turns.later(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._put_off = False
+        self.run(waited=True)
+
+    def hold_on(self) -> None:
+        """Do nothing of what comes behind, until ``go_on``."""
+        self._waits += 1
+
+    def go_on(self) -> None:
+        """What ``hold_on`` was called for is done."""
+        self._waits -= 1
+        self.run()
+
+    def go_through(self, steps: Generator[Resumer | None, None, T], then: Callable[[T], object]) -> None:
+        """Do long work, and then ``then`` with what it returns, as a part of the method; what comes behind waits for it."""
+        results: list[T] = []
+
+        def gathering() -> Steps:
+            results.append((yield from steps))
+
+        at_once, method = True, self._method
+
+        def refuse(failure: Exception) -> None:
+            if at_once:
+                raise failure
+            self._method = method
+            self._refuse(failure)
+
+        def finish() -> None:
+            for result in results:  # none if the work failed
+                then(result)
+
+        def done() -> None:
+            if at_once:
+                finish()
+            else:
+                self._resume(finish, method)
+
+        finished = take_steps(self.peer.turns, guarded(gathering(), refuse), done)
+        at_once = False
+        if not finished:
+            self.hold_on()
 
     def ask(self, needs: Iterable[Need], then: Callable[[], object]) -> None:
         """Do ``then`` if the client has one permission of each need; the channel is refused with 403 otherwise.

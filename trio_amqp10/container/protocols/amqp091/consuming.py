@@ -21,6 +21,7 @@ from trio_amqp10.container.broker.faults import AccessRefusedError, LockedError,
 from trio_amqp10.container.broker_rights import to_receive
 from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
 from trio_amqp10.container.nodes.topic import Topic
+from trio_amqp10.container.nodes.turns import each_in_turns, take_steps
 from trio_amqp10.container.transactions import LeaseAnswer
 from trio_amqp10.errors import LocalProtocolError
 
@@ -29,7 +30,7 @@ from .outlets import NOTHING, ChannelOutlet, ConsumerOutlet, GetOutlet, is_quoru
 from .replying import REPLY_TO, ReplyNode, reply_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from trio_amqp10.amqp091.events import Arrival
     from trio_amqp10.container.endpoints import GivenLease
@@ -268,10 +269,18 @@ class Consuming:
         self._settle(arrival.tags, _requeue if method.requeue else _refuse, removes=False)
 
     def _settle(self, tags: Iterable[int], answer: Callable[[GivenLease], object], *, removes: bool) -> None:
-        channel = self._channel
+        self._channel.go_through(self._settling(tags, answer, removes=removes), _nothing)
+
+    def _settling(
+        self, tags: Iterable[int], answer: Callable[[GivenLease], object], *, removes: bool
+    ) -> Generator[None, None, None]:
+        """Answer the leases of these tags, in steps; consumers look for more messages behind the last."""
+        channel, is_over = self._channel, self._channel.peer.turns.is_over
         self.settling = True
         try:
             for tag in tags:
+                if is_over():
+                    yield
                 lease = self.unacked.pop(tag, None)
                 if lease is None:
                     continue
@@ -304,14 +313,23 @@ class Consuming:
 
     def recover(self, arrival: Arrival) -> None:
         """basic.recover and basic.recover-async."""
-        tags = sorted(self.unacked)
+        self._channel.go_through(
+            self._recovering(isinstance(arrival.method, spec.BasicRecover), sorted(self.unacked)), _nothing
+        )
+
+    def _recovering(self, answers: bool, tags: Iterable[int]) -> Generator[None, None, None]:
+        is_over = self._channel.peer.turns.is_over
         self.settling = True
         try:
             for tag in tags:
-                self._answer_lease(self.unacked.pop(tag), _requeue)
+                if is_over():
+                    yield
+                lease = self.unacked.pop(tag, None)
+                if lease is not None:  # else the channel has ended
+                    self._answer_lease(lease, _requeue)
         finally:
             self.settling = False
-        if isinstance(arrival.method, spec.BasicRecover):
+        if answers:
             self._channel.reply(spec.BasicRecoverOk())
         self._wake()
 
@@ -349,8 +367,7 @@ class Consuming:
         """Something has changed: have consumers that had to wait look again."""
         if self._stalled:
             self._stalled = False
-            for outlet in list(self.outlets.values()):
-                outlet.wake()
+            self._wake_all(list(self.outlets.values()))
 
     def wake_later(self, outlet: ConsumerOutlet) -> None:
         """Wake it when all is acknowledged."""
@@ -360,8 +377,12 @@ class Consuming:
 
     def _wake(self) -> None:
         woken, self._to_wake = self._to_wake, None
-        for outlet in woken or ():
-            outlet.wake()
+        if woken:
+            self._wake_all(woken)
+
+    def _wake_all(self, outlets: Iterable[ConsumerOutlet]) -> None:
+        turns = self._channel.peer.turns
+        take_steps(turns, each_in_turns(turns, iter(outlets), _wake), _nothing)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -373,8 +394,8 @@ class Consuming:
             self._channel.peer.guard.forget(outlet)
             outlet.stop()
         unacked, self.unacked = self.unacked, {}
-        for lease in unacked.values():
-            lease.lost()
+        turns = self._channel.peer.turns
+        take_steps(turns, each_in_turns(turns, iter(unacked.values()), _lose), _nothing)
 
 
 def is_of_another(own: str, _content: object, origin: str | None) -> bool:
@@ -396,6 +417,18 @@ def _accept(lease: GivenLease) -> None:
 
 def _refuse(lease: GivenLease) -> None:
     lease.rejected(None, None)
+
+
+def _wake(outlet: ConsumerOutlet) -> None:
+    outlet.wake()
+
+
+def _lose(lease: GivenLease) -> None:
+    lease.lost()
+
+
+def _nothing(_: object = None) -> None:
+    """There is nothing to be done behind it."""
 
 
 def new_tag() -> str:

@@ -48,9 +48,13 @@ def _change(
 
     def change_and_answer() -> None:
         change()
-        channel.when_stored(lambda: None if answer is None else channel.reply(answer))
+        _answer_when_stored(channel, answer)
 
     channel.ask(needs, change_and_answer)
+
+
+def _answer_when_stored(channel: ServerChannel, answer: Method | None) -> None:
+    channel.when_stored(lambda: None if answer is None else channel.reply(answer))
 
 
 # -- exchanges ------------------------------------------------------------------------------
@@ -85,9 +89,12 @@ def _check_exchange(channel: ServerChannel, name: str, answer: Method | None) ->
 
 def _delete_exchange(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
-    delete = partial(channel.broker.delete_exchange, method.exchange, if_unused=method.if_unused)
-    needs = to_delete_exchange(channel.broker, method.exchange)
-    _change(channel, needs, delete, None if method.no_wait else spec.ExchangeDeleteOk())
+    answer = None if method.no_wait else spec.ExchangeDeleteOk()
+    deletion = channel.broker.delete_exchange_in_steps(method.exchange, if_unused=method.if_unused)
+    channel.ask(
+        to_delete_exchange(channel.broker, method.exchange),
+        lambda: channel.go_through(deletion, lambda _: _answer_when_stored(channel, answer)),
+    )
 
 
 def _bind_exchange(channel: ServerChannel, arrival: Arrival) -> None:
@@ -198,26 +205,26 @@ def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
     name = channel.queue_named(method.queue)
 
-    def purge() -> None:
-        count = channel.broker.purge_queue(name, peer=channel.peer)
+    def reply(count: int) -> None:
         if not method.no_wait:
             channel.reply(spec.QueuePurgeOk(message_count=count))
 
-    channel.ask(to_receive(channel.broker, name), purge)
+    purge = channel.broker.purge_queue_in_steps(name, peer=channel.peer)
+    channel.ask(to_receive(channel.broker, name), lambda: channel.go_through(purge, reply))
 
 
 def _delete_queue(channel: ServerChannel, arrival: Arrival) -> None:
     method: Any = arrival.method
     name = channel.queue_named(method.queue)
 
-    def delete() -> None:
-        count = channel.broker.delete_queue(
-            name, if_unused=method.if_unused, if_empty=method.if_empty, peer=channel.peer
-        )
-        answer = None if method.no_wait else spec.QueueDeleteOk(message_count=count)
-        channel.when_stored(lambda: None if answer is None else channel.reply(answer))
+    deletion = channel.broker.delete_queue_in_steps(
+        name, if_unused=method.if_unused, if_empty=method.if_empty, peer=channel.peer
+    )
 
-    channel.ask(to_delete_queue(channel.broker, name), delete)
+    def reply(count: int) -> None:
+        _answer_when_stored(channel, None if method.no_wait else spec.QueueDeleteOk(message_count=count))
+
+    channel.ask(to_delete_queue(channel.broker, name), lambda: channel.go_through(deletion, reply))
 
 
 DECLARING: Final[Mapping[str, Callable[[ServerChannel, Arrival], object]]] = {

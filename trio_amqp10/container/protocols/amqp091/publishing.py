@@ -293,7 +293,7 @@ class Publishing:
                 publish.release()
                 return
         headers = publish.published.headers
-        broker.publisher.publish(
+        if not broker.publisher.publish(
             inlet,
             publish,
             exchange,
@@ -301,7 +301,9 @@ class Publishing:
             publish.further,
             lambda: headers,
             origin=origin,
-        )
+            then=self._channel.go_on,
+        ):
+            self._channel.hold_on()
 
     def _send(self, node: Node, publish: Publish) -> None:
         """To a node of the program: it takes the message when it likes to, and the client waits until then."""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from trio_amqp10.engine.link import Link as EngineLink
 from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import Condition, RemoteProtocolError
+from trio_amqp10.net.read_turns import current_turns
 from trio_amqp10.peer.errors import link_error
 from trio_amqp10.protocol_rules import ONE_ATTACHMENT
 from trio_amqp10.spec.transport import Attach, Error, Role
@@ -118,7 +119,7 @@ class LinkEnd(Generic[E]):
         except Exception:
             self.fail()
         else:
-            self.wake()
+            current_turns().run(self.wake)  # a long queue is given out in pieces
 
     def _enter_node(self) -> None:
         raise NotImplementedError

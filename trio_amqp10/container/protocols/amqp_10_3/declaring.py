@@ -99,8 +99,13 @@ def _make_exchange(channel: ChannelBase, method: Any) -> None:
 def _delete_exchange(channel: ChannelBase, arrival: Arrival) -> None:
     method: Any = arrival.method
     channel.check_ticket(method.ticket, ACTIVE)
-    delete = partial(channel.broker.delete_exchange, method.exchange, if_unused=method.if_unused)
-    _change(channel, to_delete_exchange(channel.broker, method.exchange), delete, "exchange.delete-ok")
+    deletion = channel.broker.delete_exchange_in_steps(method.exchange, if_unused=method.if_unused)
+
+    def reply(_: None) -> None:
+        channel.when_stored(lambda: channel.reply(channel.make("exchange.delete-ok")))
+
+    needs = to_delete_exchange(channel.broker, method.exchange)
+    channel.ask(needs, lambda: channel.go_through(deletion, reply))
 
 
 # -- queues ---------------------------------------------------------------------------------
@@ -204,11 +209,12 @@ def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
     channel.check_ticket(method.ticket, READ)
     name = channel.queue_named(method.queue)
 
-    def purge() -> None:
-        count = channel.broker.purge_queue(name, peer=channel.peer)
+    purge = channel.broker.purge_queue_in_steps(name, peer=channel.peer)
+
+    def reply(count: int) -> None:
         channel.reply(channel.make("queue.purge-ok", message_count=count))
 
-    channel.ask(to_receive(channel.broker, name), purge)
+    channel.ask(to_receive(channel.broker, name), lambda: channel.go_through(purge, reply))
 
 
 def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
@@ -219,13 +225,16 @@ def _delete_queue(channel: ChannelBase, arrival: Arrival) -> None:
     def delete() -> None:
         if channel.broker.find_queue(name) is None:
             raise NotFoundError(f"no queue {name!r}")
-        count = channel.broker.delete_queue(
+        deletion = channel.broker.delete_queue_in_steps(
             name,
             if_unused=method.if_unused,
             if_empty=method.if_empty,
             dead_letters=True,
             peer=channel.peer,
         )
+        channel.go_through(deletion, reply)
+
+    def reply(count: int) -> None:
         answer = channel.make("queue.delete-ok", message_count=count)
         channel.when_stored(lambda: channel.reply(answer))
 

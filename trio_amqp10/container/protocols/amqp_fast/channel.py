@@ -20,6 +20,7 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.states import ChannelState, HandleState
 from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.container.nodes.turns import each_in_turns, guarded, take_steps
 from trio_amqp10.container.transactions import LeaseAnswer
 from trio_amqp10.errors import AmqpError
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.events import Arrival
     from trio_amqp10.amqp_fast.handle import Handle
     from trio_amqp10.container.endpoints import GivenLease
+    from trio_amqp10.container.nodes.turns import Steps, Turns
     from trio_amqp10.container.rights.guard import Wish
     from trio_amqp10.container.transactions import Transaction
 
@@ -89,6 +91,7 @@ class ServerChannel:
         self._flushing = False
         self._transaction: Transaction | None = None
         self._running = False
+        self._put_off = False  # until another turn
         self._waits = 0
         self._delayed: deque[Callable[[], object]] = deque()
         engine.on_touch = self.run
@@ -107,23 +110,27 @@ class ServerChannel:
         if self._running:
             return
         self._running = True
+        turns, obeyed = self.peer.turns, False
         try:
             while self._delayed and self._may_answer():
                 self._delayed.popleft()()
-            while (
-                not self._waits and self._may_answer() and (arrival := self.engine.next_arrival()) is not None
-            ):
+            while not self._waits and self._may_answer():
+                if obeyed and turns.is_over() and self.engine.has_arrivals:
+                    self._wait_for_turn(turns)
+                    break
+                if (arrival := self.engine.next_arrival()) is None:
+                    break
+                obeyed = True
                 if not self.over:
                     self._obey(arrival)
         finally:
             self._running = False
         self.peer.pump.wake_writer()  # what was taken may have been why nothing more was read
-        if self.engine.state is ChannelState.CLOSED and not self._waits:
+        if self.engine.state is ChannelState.CLOSED and not self._waits and not self._put_off:
             self.end()
-        if not self.over:
+        if not self.over and not self.settling:
             stalled, self.stalled = self.stalled, {}
-            for outlet in stalled:
-                outlet.wake()
+            take_steps(turns, each_in_turns(turns, iter(stalled), _wake), _nothing)
 
     def _may_answer(self) -> bool:
         """Whether the client may make us write more; always when nothing more can be written to the channel."""
@@ -137,6 +144,15 @@ class ServerChannel:
             self.run()
         else:
             self._delayed.append(go_on)
+
+    def _wait_for_turn(self, turns: Turns) -> None:
+        if not self._put_off:
+            self._put_off = True
+            turns.later(self._on_turn)
+
+    def _on_turn(self) -> None:
+        self._put_off = False
+        self.run()
 
     def _obey(self, arrival: Arrival) -> None:
         if arrival.handle is None:
@@ -280,17 +296,43 @@ class ServerChannel:
                 lease = self.leases.get(number)
                 if lease is not None:
                     lease.outlet.wake()
+            self.answer(None, partial(self.reply, arrival.command))
         else:
-            self._settle(arrival.numbers, lambda lease: lease.accepted())
-        self.answer(None, partial(self.reply, arrival.command))
+            self._settle(arrival, lambda lease: lease.accepted())
 
-    def _settle(self, numbers: tuple[int, ...], settle: Callable[[GivenLease], object]) -> None:
+    def _settle(self, arrival: Arrival, settle: Callable[[GivenLease], object]) -> None:
+        """Settle messages, in pieces if they are many, and answer; what comes behind on the channel waits for it."""
+        at_once = True
+
+        def fail(failure: Exception) -> None:
+            def again() -> None:
+                raise failure
+
+            self.attempt(None, again)
+
+        def done() -> None:
+            if not self.over:
+                self.answer(None, partial(self.reply, arrival.command))
+            if not at_once:
+                self._waits -= 1
+                self.run()
+
+        steps = guarded(self._settling(arrival.numbers, settle), fail)
+        finished = take_steps(self.peer.turns, steps, done)
+        at_once = False
+        if not finished:
+            self._waits += 1
+
+    def _settling(self, numbers: tuple[int, ...], settle: Callable[[GivenLease], object]) -> Steps:
+        is_over = self.peer.turns.is_over
         self.settling = True
         try:
             for number in numbers:
                 lease = self.leases.pop(number, None)
                 if lease is not None:
                     settle(lease)
+                if is_over():
+                    yield None
         finally:
             self.settling = False
 
@@ -334,8 +376,7 @@ class ServerChannel:
         """CHANNEL ROLLBACK: what was sent is dropped, and what was received goes back."""
         self._roll_back()
         self.acked.clear()
-        self._settle(arrival.numbers, lambda lease: lease.released())
-        self.answer(None, partial(self.reply, arrival.command))
+        self._settle(arrival, lambda lease: lease.released())
 
     def _roll_back(self) -> None:
         transaction, self._transaction = self._transaction, None
@@ -376,12 +417,24 @@ class ServerChannel:
             self.handles.pop(handle.engine, None)
             handle.end()
         leases, self.leases = self.leases, {}
-        for lease in leases.values():
-            lease.lost()
+        turns = self.peer.turns
+        take_steps(turns, each_in_turns(turns, iter(leases.values()), _lose), _nothing)
         self.stalled.clear()
         self.peer.destinations.drop_temporaries(self)
         self.run()  # what still waits is dropped
         self.peer.forget(self)
+
+
+def _nothing() -> None:
+    """There is nothing to be done: a lease goes back when the channel ends, and nobody waits for those that were lost."""
+
+
+def _wake(outlet: HandleOutlet) -> None:
+    outlet.wake()
+
+
+def _lose(lease: GivenLease) -> None:
+    lease.lost()
 
 
 _REACTIONS: dict[type[Command], Callable[[ServerChannel, Arrival], object]] = {

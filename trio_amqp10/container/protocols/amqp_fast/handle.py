@@ -19,6 +19,7 @@ from trio_amqp10.amqp_fast.services import Service
 from trio_amqp10.container.endpoints import PublishedArrival, WindowOutlet
 from trio_amqp10.container.nodes.node import RefusedError, SubscriptionTerms
 from trio_amqp10.container.nodes.origins import origin_of
+from trio_amqp10.container.nodes.turns import each_in_turns, take_steps
 from trio_amqp10.errors import Condition
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
 
@@ -445,10 +446,17 @@ class ServerHandle:
         for outlet in list(self.outlets):
             self._end_outlet(outlet)
         channel = self.channel
-        for number, lease in list(channel.leases.items()):
-            if id(lease.outlet) in outlets and number not in channel.acked:
+
+        def lose(number: int) -> None:
+            lease = channel.leases.get(
+                number
+            )  # None if the channel has ended meanwhile, which gives all back
+            if lease is not None and id(lease.outlet) in outlets and number not in channel.acked:
                 del channel.leases[number]
                 lease.lost()
+
+        turns = channel.peer.turns
+        take_steps(turns, each_in_turns(turns, iter(list(channel.leases)), lose), _nothing)
         self._index.clear()
         self._nodes.clear()
 
