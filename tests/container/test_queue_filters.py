@@ -258,7 +258,7 @@ async def test_attach_with_a_malformed_filter_is_answered_and_detached_with_inva
 async def test_filter_passes_no_message_of_another_format() -> None:
     octets = amqp.Message("x", subject="odd").to_payload()
     async with open_container(["q"]) as container, container.connect() as conn:
-        await fill(conn, "q", amqp.Message.from_payload(octets, 5), amqp.Message("y", subject="odd"))
+        await fill(conn, "q", amqp.Message.from_payload(octets, 0x80013700), amqp.Message("y", subject="odd"))
         async with conn.open_receiver("q", source=by_subject("odd")) as receiver:
             assert await bodies(receiver, 1) == ["y"]
 
