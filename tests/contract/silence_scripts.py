@@ -72,10 +72,10 @@ class Silence:
     Attributes:
         connected: a connection, and what lets its peer fall silent.
         classes: of the client, whose public calls are all listed here, as ``Class.call``.
-        calls: those that end with ``error``.
+        calls: those that end with ``errors``.
         brief: those that end after ``close_timeout`` without an error, because nobody needs the answer.
         unbounded: those that await something that no peer is bound to send, or nothing; and why.
-        error: that a call raises if the peer does not answer.
+        errors: one of these is raised by a call if the peer does not answer.
     """
 
     connected: Callable[[], AbstractAsyncContextManager[tuple[Any, Callable[[], None]]]]
@@ -83,7 +83,7 @@ class Silence:
     calls: dict[str, Call]
     brief: dict[str, Call]
     unbounded: dict[str, str] = field(default_factory=dict)
-    error: type[Exception]
+    errors: tuple[type[Exception], ...]
 
 
 # -- AMQP 1.0 -----------------------------------------------------------------------------------------
@@ -262,7 +262,8 @@ def _amqp10(dialect: str) -> Silence:
         calls=calls,
         brief=brief,
         unbounded=unbounded,
-        error=amqp.ConnectionClosedError,
+        # A link ends alone if its attach is not answered: a program may decide about it, and be slow.
+        errors=(amqp.ConnectionClosedError, amqp.LinkRefusedError, amqp.LinkDetachedError),
     )
 
 
@@ -423,7 +424,7 @@ _AMQP091: Final = Silence(
         "Publisher.wait_confirmed": "the confirm is an outcome: the broker may take its time",
         "Requester.request": "a reply of a program",
     },
-    error=amqp091.ConnectionClosedError,
+    errors=(amqp091.ConnectionClosedError,),
 )
 
 _AMQP103: Final = Silence(
@@ -444,7 +445,7 @@ _AMQP103: Final = Silence(
     calls={**_BY_METHODS, "Channel.request_access": _on_channel(lambda channel: channel.request_access())},
     brief=_BRIEF_BY_METHODS,
     unbounded={**_UNBOUNDED_BY_METHODS, "Channel.next_alert": _PROGRAM},
-    error=amqp_10_3.ConnectionClosedError,
+    errors=(amqp_10_3.ConnectionClosedError,),
 )
 
 
@@ -517,7 +518,7 @@ _AMQP_FAST: Final = Silence(
         "Handle.receive": _PROGRAM,
         "Handle.send": "where a message is placed takes as long as it must",
     },
-    error=amqp_fast.ConnectionClosedError,
+    errors=(amqp_fast.ConnectionClosedError, amqp_fast.TransactionInDoubtError),
 )
 
 SILENCE: Final[dict[str, Silence]] = {

@@ -80,7 +80,7 @@ async def test_call_ends_with_the_named_error_when_its_peer_does_not_answer(
                 began = trio.current_time()
                 fall_silent()
 
-            with pytest.raises(silence.error, match=r"did not answer .* within 7 s"):
+            with pytest.raises(silence.errors, match=r"did not answer .* within 7 s"):
                 await silence.calls[call](connection, fall_silent_now)
             assert began is not None
             assert ANSWER_TIMEOUT <= trio.current_time() - began <= ANSWER_TIMEOUT + CLOSE_TIMEOUT + SLACK

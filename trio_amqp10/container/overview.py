@@ -193,7 +193,7 @@ CONNECTION = (
 LINK = (
     *_PEER,
     *("connection", "peer", "role", "state", "address", "messages", "credit", "unsettled"),
-    *("draining", "waiting", "available", "buffered"),
+    *("draining", "waiting", "available", "buffered", "missettled"),
 )
 """The attributes of a link, of either role."""
 

@@ -11,7 +11,7 @@ Longer than 400 lines: the eight calls of a pump and the handlers behind them ar
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10 import protocol_rules as rules
 from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
@@ -28,6 +28,7 @@ from .error_encoding import error_of, fit
 from .events import ConnectionClosed, ConnectionLost, ConnectionOpened, Event, SessionBegun
 from .frame_reader import FrameReader
 from .idle_timeout import IdleTimeout
+from .link import Link
 from .link_names import LinkNames
 from .open_options import OpenOptions, strictness, symbols
 from .session import Session
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
     from .connection_context import Touchable
     from .limits import Limits
-    from .link import Link
     from .open_options import OpenKeywords
     from .write_buffer import WriteBuffer
 
@@ -573,18 +573,22 @@ class Connection(Lifecycle):
                 self.write_buffer.keep_alive()
 
     def _check_answers(self, now: float) -> None:
-        """End the links that the peer should have detached, or the connection if an answer is overdue.
+        """End the links that the peer should have attached or detached, or the connection if another answer is overdue.
+
+        A link alone ends if its attach is not answered: a program at the other end may decide about it, and be slow.
 
         Raises:
-            RemoteProtocolError: an answer is overdue.
+            RemoteProtocolError: another answer is overdue.
         """
         context = self.context
         for link, _ in context.detaches.take_overdue(now):
-            cast("Link", link).fail(
-                rules.NO_TERMINUS.broken("an attach without a terminus, and no detach behind it")
-            )
-        for _, what in context.answers.take_overdue(now):
+            assert isinstance(link, Link)
+            link.fail(rules.NO_TERMINUS.broken("an attach without a terminus, and no detach behind it"))
+        for key, what in context.answers.take_overdue(now):
             fault = rules.ANSWER.broken(context.answers.describe(what, self.limits.answer_timeout))
+            if isinstance(key, Link):
+                key.fail(fault)
+                continue
             self.fail(fault)
             raise fault
 

@@ -299,8 +299,7 @@ class Dialling(EnteredWithAsync):
             condition=Condition.NOT_IMPLEMENTED.value, description=f"{capability} is needed and not offered"
         )
         stack.close(error, trio.current_time())
-        with trio.move_on_after(self._options.close_timeout):
-            await connection.pump.finished.wait()
+        await connection.pump.finish(self._options.close_timeout)
 
     async def _dial_again(self) -> str:
         """Once, for a connection that comes back; returns where it leads now."""

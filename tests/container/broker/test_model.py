@@ -74,7 +74,8 @@ def test_headers_match_as_the_bindings_that_were_not_removed_do(
         assert found_by(matcher, "", lambda headers=headers: headers) == expected
     for binding in there.values():
         matcher.discard(binding)
-    assert not matcher._questions and not matcher._filed, "nothing is left of bindings that are gone"
+    assert not matcher._questions, "nothing is left of bindings that are gone"
+    assert not matcher._filed, "nothing is left of bindings that are gone"
 
 
 QUEUES = st.sampled_from(["q1", "q2", "q3"])

@@ -44,10 +44,10 @@ def bus_of(**queues: EntityOptions | None) -> ServiceBus:
 
 @asynccontextmanager
 async def open_client(
-    namespace: Namespace, name: str = KEY_NAME, key: str = KEY
+    namespace: Namespace, name: str = KEY_NAME, key: str = KEY, **options: Any
 ) -> AsyncGenerator[amqp.Connection]:
     """A connection whose token is good for all entities."""
-    async with namespace.container.connect() as conn:
+    async with namespace.container.connect(**options) as conn:
         await conn.put_token(f"{HOST}/", sign_sas(f"{HOST}/", name, key, wall() + 86_400))
         yield conn
 

@@ -62,7 +62,8 @@ async def test_receiver_has_the_messages_of_its_session_and_nobody_else_does(
 
 async def test_receiver_of_any_session_waits_for_one(autojump_clock: MockClock) -> None:
     bus = bus_of(s=SESSIONS)
-    async with open_client(bus) as conn, open_client(bus) as other:
+    patient = amqp.Limits(answer_timeout=None)
+    async with open_client(bus, limits=patient) as conn, open_client(bus) as other:
         began = trio.current_time()
         with pytest.raises(LinkRefusedError, match=r"com\.microsoft:timeout"):
             async with session(conn, None, 5):

@@ -45,21 +45,24 @@ class OutletKey:
 
     def __init__(self) -> None:
         self.over: bool = False
-        self._queues: set[_Remembering] = set()
+        self._queues: set[_Remembering] | None = None  # most receivers refuse nothing
 
     def remember_in(self, queue: _Remembering) -> None:
         """Have this queue forget the refusals when the receiver ends."""
+        if self._queues is None:
+            self._queues = set()
         self._queues.add(queue)
 
     def forget_queue(self, queue: _Remembering) -> None:
         """Forget a queue that remembers nothing of the receiver any more."""
-        self._queues.discard(queue)
+        if self._queues is not None:
+            self._queues.discard(queue)
 
     def end(self) -> None:
         """End the receiver: all queues forget its refusals. Nothing happens the second time."""
         self.over = True
-        queues, self._queues = self._queues, set()
-        for queue in queues:
+        queues, self._queues = self._queues, None
+        for queue in queues or ():
             queue.forget_refusals_by(self)
 
 
