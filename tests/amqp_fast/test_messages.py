@@ -94,6 +94,14 @@ def test_command_between_fragments_is_taken() -> None:
     assert [each.command.plan.name for each in arrivals_of(channel)] == ["channel ack", "handle send"]
 
 
+def test_what_comes_behind_an_empty_fragment_is_taken_at_once() -> None:
+    server, channel = server_with()
+    block = block_of(HELLO)
+    octets = send(block[:-2], partial=True) + 5 * send(b"", partial=True) + send(block[-2:])
+    server.receive_data(octets, 0.0)
+    assert bodies(channel) == [HELLO.body]
+
+
 @pytest.mark.parametrize(
     ("octets", "level", "code"),
     [

@@ -82,11 +82,15 @@ _REPEATED: Final = {
 }
 
 
+_TIMES: Final = (50, 5)
+"""Frames that are sent at once: small ones, and large ones."""
+
+
 def _bodies(payload: bytes) -> Iterator[bytes]:
     """An incomplete content on a channel of its own, and body frames of this payload."""
     yield content(spec.BasicPublish(routing_key=QUEUE), size=100 * 1024 * 1024)
     while True:
-        yield 50 * frame(BODY, 1, payload)
+        yield _TIMES[len(payload) > 99] * frame(BODY, 1, payload)
 
 
 _TABLE: Final = write_header(

@@ -104,11 +104,15 @@ _REPEATED: Final = {
 }
 
 
+_TIMES: Final = (50, 5)
+"""Frames that are sent at once: small ones, and large ones."""
+
+
 def _transfers(part: bytes) -> Iterator[bytes]:
     first = transport.Transfer(handle=1, delivery_id=0, delivery_tag=b"t", message_format=0, more=True)
     yield _frame(first, part)
     while True:
-        yield 50 * _frame(transport.Transfer(handle=1, more=True), part)
+        yield _TIMES[len(part) > 99] * _frame(transport.Transfer(handle=1, more=True), part)
 
 
 MEMORY_10: Final = MemoryScript(

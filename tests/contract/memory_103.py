@@ -91,10 +91,14 @@ _REPEATED: Final = {
 }
 
 
+_TIMES: Final = (50, 5)
+"""Frames that are sent at once: small ones, and large ones."""
+
+
 def _bodies(payload: bytes) -> Iterator[bytes]:
     yield content(spec.BasicPublish(routing_key=QUEUE), size=100 * 1024 * 1024)
     while True:
-        yield 50 * FRAMES.frame(BODY, 1, payload)
+        yield _TIMES[len(payload) > 99] * FRAMES.frame(BODY, 1, payload)
 
 
 def _files() -> Iterator[bytes]:

@@ -90,12 +90,18 @@ def _head(size: int, **fields: Any) -> bytes:
     return head_octets(spec.MessageHead(**fields), size, 1 << 16)
 
 
+_TIMES: Final = (50, 5)
+"""Frames that are sent at once: small ones, and large ones."""
+
+
 def _fragments(part: bytes) -> Iterator[bytes]:
     """A message that never ends."""
     head = _head(100 * 1024 * 1024)
     yield written(spec.HandleSend(handle_id=1, fragment_size=len(head), partial=True), fragment=head)
     while True:
-        yield 50 * written(spec.HandleSend(handle_id=1, fragment_size=len(part), partial=True), fragment=part)
+        yield _TIMES[len(part) > 99] * written(
+            spec.HandleSend(handle_id=1, fragment_size=len(part), partial=True), fragment=part
+        )
 
 
 def _prepared() -> Iterator[bytes]:

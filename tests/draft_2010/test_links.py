@@ -488,6 +488,12 @@ def test_transfers_with_nothing_in_them_are_bounded() -> None:
     assert script.faults
 
 
+def test_fragments_with_nothing_in_them_are_bounded() -> None:
+    script, _ = receiving(limits=Limits(empty_transfers=5))
+    script << transfer(0, data(b"x"), *(7 * (data(b"", offset=1),)), more=True)
+    assert script.faults
+
+
 def test_transfer_under_another_id_in_the_middle_of_a_message_detaches() -> None:
     script, _ = receiving()
     script << transfer(0, data(b"x", last=False), more=True)

@@ -133,7 +133,7 @@ class Engine:
         self._more = False
         self._due: tuple[Command, int] | None = None  # whose fragment comes next, of so many octets
         self._out: list[bytes] = []
-        self._queues: dict[Channel, deque[bytes]] = {}
+        self._queues: dict[int, deque[bytes]] = {}  # by number: octets are not to keep a channel that is over
         self._queued = 0
         self._answers = 0  # of these octets: those that the peer made us write; never less than there are
         self._events: deque[Event] = deque()
@@ -331,7 +331,7 @@ class Engine:
     def enqueue(self, channel: Channel, octets: bytes, *, paced: bool = False) -> None:
         """Octets to send, behind all others of the channel; ``paced`` if they were only made because there was room."""
         self._note_output(len(octets))
-        self._queues.setdefault(channel, deque()).append(octets)
+        self._queues.setdefault(channel.id, deque()).append(octets)
         if not paced:
             self._answers += len(octets)
 
@@ -602,13 +602,15 @@ class Engine:
             raise ReplyError(
                 _R.FRAMING_ERROR, f"{command.plan.name} of {size} octets, above {NEGOTIATION_MAX}"
             )
-        if isinstance(command, _FRAGMENTED) and not getattr(command, "out_of_band", False):
+        fragmented = isinstance(command, _FRAGMENTED) and not getattr(command, "out_of_band", False)
+        if fragmented:
             if command.fragment_size > largest:
                 self._deaf = True
                 raise ReplyError(
                     _R.FRAMING_ERROR,
                     f"a fragment of {command.fragment_size} octets, where {largest} are taken",
                 )
+        if fragmented and command.fragment_size:
             self._due = command, command.fragment_size
         else:
             self._obey(command, b"")

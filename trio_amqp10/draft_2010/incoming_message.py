@@ -84,15 +84,21 @@ class IncomingMessage:
             RemoteProtocolError: they do not follow each other as they say; or there are too many transfers with nothing.
         """
         if not fragments:
-            self._empty += 1
-            most = self._context.limits.empty_transfers
-            if most is not None and self._empty > most:
-                raise rules.EMPTY_TRANSFERS.broken(f"more than {most} empty transfers in one delivery")
+            self._count_empty()
         for fragment in fragments:
             self._add(fragment)
 
+    def _count_empty(self) -> None:
+        """A transfer or a fragment without octets: there may be so many in one delivery."""
+        self._empty += 1
+        most = self._context.limits.empty_transfers
+        if most is not None and self._empty > most:
+            raise rules.EMPTY_TRANSFERS.broken(f"more than {most} empty transfers in one delivery")
+
     def _add(self, fragment: Fragment) -> None:
         octets = fragment.payload or b""
+        if not octets:
+            self._count_empty()
         if fragment.fragment_offset is not None and fragment.fragment_offset != self.size:
             raise invalid_field(
                 f"a fragment at {fragment.fragment_offset}, where {self.size} octets have come", "1498"

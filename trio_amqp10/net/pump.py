@@ -308,7 +308,8 @@ class Pump:
             except LocalProtocolError:
                 raise  # nobody here gave an order: the engine is at fault
             except AmqpError as failure:
-                self._fail(failure)  # the engine has said its last words already
+                # The engine has said its last words already. The frames of the traceback hold what the peer sent.
+                self._fail(failure.with_traceback(None))
             self.settle()
         except Exception as bug:
             self._break(bug)
