@@ -293,9 +293,10 @@ class Entry:
             content = self.content.acquired(failed=failed)
         changed = content is not self.content
         if changed:
-            before, self.length = self.length, content.size
             self.content = content
-            if before != content.size:
+            before = self.length
+            if annotations and before != content.size:  # what the container itself notes is not the peer's to answer for
+                self.length = content.size
                 self._queue.recount(self, before)
         if self.queue_store is not None and (changed or failed or due is not None):
             self.queue_store.write(self)
