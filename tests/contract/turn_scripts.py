@@ -319,7 +319,7 @@ async def _handle_fast(stage: Stage, name: str) -> AsyncGenerator[amqp_fast.Hand
 async def _select_fast(stage: Stage) -> None:
     async with _handle_fast(stage, "long") as handle:
         await handle.consume(prefetch=1, selector=TERMS.encode(), selector_type="text/x-amq-sql")
-        await handle.query()  # it is answered behind
+        await handle.pause()  # it is answered behind
 
 
 async def _take_all_fast(handle: amqp_fast.Handle) -> list[amqp_fast.Delivery]:

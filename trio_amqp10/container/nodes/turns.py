@@ -9,6 +9,7 @@ Knows no node and no clock: the container gives the turns.
 
 from __future__ import annotations
 
+from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
@@ -102,8 +103,10 @@ def finish(steps: Generator[object, None, T]) -> T:
 def each_in_turns(
     turns: Turns, items: Iterator[T], call: Callable[[T], object]
 ) -> Generator[None, None, None]:
-    """Call a function with each item: steps of ``take_steps``."""
-    for item in items:
-        call(item)
+    """Call a function with each item, and let go of it: steps of ``take_steps``."""
+    left = deque(items)
+    del items
+    while left:
+        call(left.popleft())  # all at once would be freed at once
         if turns.is_over():
             yield

@@ -115,6 +115,7 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         channels: those that are open, by the channel of the engine.
         publisher: an inlet of each node that is sent to by its address.
         over: set when nothing more comes.
+        postponed: channels with methods that wait for another turn; nothing more is read meanwhile.
     """
 
     protocol: ClassVar[str]
@@ -134,6 +135,7 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         "messages_in",
         "messages_out",
         "over",
+        "postponed",
         "publisher",
         "pump",
     )
@@ -161,6 +163,7 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         self.channels: dict[Any, ChannelT] = {}
         self.publisher: Final = Publisher(self, find, pump.wake_writer)
         self.over: OneShotEvent = OneShotEvent()
+        self.postponed: int = 0
         self._traffic = traffic
         self._grants: dict[Wish, _Grant] = {}
         self._blocked = False
@@ -331,6 +334,8 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         """Tell the client, if the dialect has a word for it, that it is read again."""
 
     def _is_crowded(self) -> bool:
+        if self.postponed:
+            return True
         journal = self._container.journal
         if journal is not None and journal.crowded:
             if self._roomy:

@@ -287,10 +287,12 @@ class ServerChannel:
     def _wait_for_turn(self, turns: Turns) -> None:
         if not self._put_off:
             self._put_off = True
+            self.peer.postponed += 1
             turns.later(self._on_turn)
 
     def _on_turn(self) -> None:
         self._put_off = False
+        self.peer.postponed -= 1
         self.run(waited=True)
 
     def hold_on(self) -> None:

@@ -5,7 +5,7 @@ wait too. A message that waits for the store or for room holds up nothing but wh
 order of the commands, behind what the commands had for effects. All commands wait while the client does not read what they made us
 write (``has_room_for_answers``).
 
-Knows the nodes by its handles.
+Knows the nodes by its handles. Longer than 400 lines: what a command waits for, and what goes on then, share the state of one channel.
 """
 
 from __future__ import annotations
@@ -148,10 +148,12 @@ class ServerChannel:
     def _wait_for_turn(self, turns: Turns) -> None:
         if not self._put_off:
             self._put_off = True
+            self.peer.postponed += 1
             turns.later(self._on_turn)
 
     def _on_turn(self) -> None:
         self._put_off = False
+        self.peer.postponed -= 1
         self.run()
 
     def _obey(self, arrival: Arrival) -> None:
