@@ -59,7 +59,8 @@ class Stage:
 
     def fill(self, name: str, messages: int = MESSAGES) -> None:
         """Have a queue hold messages."""
-        Selector("c = 1")  # the parser is made once in a process
+        for language in ("jms", "sql"):
+            Selector("c = 1", dialect=language)  # its parser is made once in a process
         queue = self.broker.declare_queue(name)[0]
         content = content_of(0, amqp.Message("x", application_properties={"c": -1}).to_payload())
         for _ in range(messages):
