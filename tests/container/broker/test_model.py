@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_headers_match_as_the_bindings_that_were_not_removed_do(
             matcher.discard(there.pop(min(there)))
     for headers in messages:
         expected = {name for name, each in there.items() if fits_headers(each.arguments, headers)}
-        assert found_by(matcher, "", lambda headers=headers: headers) == expected
+        assert found_by(matcher, "", partial(dict, headers)) == expected
     for binding in there.values():
         matcher.discard(binding)
     assert not matcher._questions, "nothing is left of bindings that are gone"
