@@ -147,7 +147,10 @@ def _most(octets: bytes) -> int:
 
 
 @pytest.mark.parametrize(("name", "method"), METHODS)
-async def test_method_makes_us_write_no_more_than_its_bound(name: str, method: str) -> None:
+async def test_method_makes_us_write_no_more_than_its_bound(
+    name: str, method: str, mock_clock: MockClock
+) -> None:
+    _ = mock_clock
     script, container = PROTOCOLS[name].memory, _container()
     await _fill(container)
     octets = script.repeated[method]
@@ -160,7 +163,10 @@ async def test_method_makes_us_write_no_more_than_its_bound(name: str, method: s
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
-async def test_all_methods_at_the_same_time_make_us_write_no_more_than_their_bounds(name: str) -> None:
+async def test_all_methods_at_the_same_time_make_us_write_no_more_than_their_bounds(
+    name: str, mock_clock: MockClock
+) -> None:
+    _ = mock_clock
     script, container = PROTOCOLS[name].memory, _container()
     await _fill(container)
     dialect = script.dialect(container)
@@ -177,7 +183,10 @@ KINDS = [(name, kind) for name, protocol in PROTOCOLS.items() for kind in protoc
 
 @pytest.mark.parametrize("peers", [1, 20])
 @pytest.mark.parametrize(("name", "kind"), KINDS)
-async def test_messages_that_never_become_whole_share_one_pool(name: str, kind: str, peers: int) -> None:
+async def test_messages_that_never_become_whole_share_one_pool(
+    name: str, kind: str, peers: int, mock_clock: MockClock
+) -> None:
+    _ = mock_clock
     script, container = PROTOCOLS[name].memory, _container()
     pool = Pool(POOL)
     dialect = script.dialect(container)

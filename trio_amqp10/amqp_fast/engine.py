@@ -602,16 +602,14 @@ class Engine:
             raise ReplyError(
                 _R.FRAMING_ERROR, f"{command.plan.name} of {size} octets, above {NEGOTIATION_MAX}"
             )
-        fragmented = isinstance(command, _FRAGMENTED) and not getattr(command, "out_of_band", False)
-        if fragmented:
-            if command.fragment_size > largest:
-                self._deaf = True
-                raise ReplyError(
-                    _R.FRAMING_ERROR,
-                    f"a fragment of {command.fragment_size} octets, where {largest} are taken",
-                )
-        if fragmented and command.fragment_size:
-            self._due = command, command.fragment_size
+        fragment = 0
+        if isinstance(command, _FRAGMENTED) and not getattr(command, "out_of_band", False):
+            fragment = command.fragment_size
+        if fragment > largest:
+            self._deaf = True
+            raise ReplyError(_R.FRAMING_ERROR, f"a fragment of {fragment} octets, where {largest} are taken")
+        if fragment:
+            self._due = command, fragment
         else:
             self._obey(command, b"")
         return end

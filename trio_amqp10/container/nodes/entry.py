@@ -295,7 +295,9 @@ class Entry:
         if changed:
             self.content = content
             before = self.length
-            if annotations and before != content.size:  # what the container itself notes is not the peer's to answer for
+            if (
+                annotations and before != content.size
+            ):  # what the container itself notes is not the peer's to answer for
                 self.length = content.size
                 self._queue.recount(self, before)
         if self.queue_store is not None and (changed or failed or due is not None):
