@@ -16,14 +16,15 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # is to try is tried, or costs are counted: that covers nothing that simpler tests do not. Properties are tried with all
 # their examples where nothing is measured.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/amqp_fast/test_*.py tests/amqp_10_3/test_*.py tests/draft_2010/test_*.py tests/filters tests/message tests/typed tests/trace \
-	$(addsuffix .py,$(addprefix tests/test_,frames json_values interrupted_transfers protocol_headers reply_codes timer_heap tokens)))
+	$(addsuffix .py,$(addprefix tests/test_,awaited_answers frames json_values interrupted_transfers output_queue partial_pool paths protocol_headers reply_codes timer_heap tokens)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py amqp_fast/test_hostile.py amqp_fast/test_machine.py \
 	amqp_10_3/test_hostile.py amqp_10_3/test_machine.py draft_2010/test_hostile.py draft_2010/test_machine.py \
 	sasl/test_mutations.py)
-CONTAINER_TESTS := $(addprefix tests/,container contract testing/azure_emulator testing/rabbitmq_emulator)
+CONTAINER_TESTS := $(addprefix tests/,container testing/azure_emulator testing/rabbitmq_emulator)
+CONTRACT_TESTS := tests/contract
 PROGRAM_TESTS := $(addprefix tests/,cli bench test_readme.py test_docs.py test_examples.py test_startup.py)
-TEST_LANES := test-programs test-pure test-container test-properties test-exhaustive
+TEST_LANES := test-contract test-programs test-pure test-container test-properties test-exhaustive
 SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
@@ -69,12 +70,13 @@ test: $(VENV)/.test ## all tests but those that need real peers, and the coverag
 # Three at a time: on two processors, so that some lane has work while another waits. One shows its dots; what the others say
 # comes at their ends: a line, or all where a test failed.
 test-others:
-	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS) $(CONTAINER_TESTS) $(PROGRAM_TESTS))
+	$(BIN)/python -m pytest $(addprefix --ignore=,$(PURE_TESTS) $(CONTAINER_TESTS) $(CONTRACT_TESTS) $(PROGRAM_TESTS))
 
 test-pure test-properties: TESTS := $(addprefix --ignore=,$(EXHAUSTIVE_TESTS)) $(filter-out $(EXHAUSTIVE_TESTS),$(PURE_TESTS))
 test-pure: RUN := env HYPOTHESIS_PROFILE=few $(BIN)/coverage run -m pytest $(TESTS)
 test-properties: RUN := $(BIN)/python -m pytest -m hypothesis $(TESTS)
 test-exhaustive: RUN := $(BIN)/python -m pytest $(EXHAUSTIVE_TESTS)
+test-contract: RUN := $(BIN)/python -m pytest $(CONTRACT_TESTS)
 test-container: RUN := $(BIN)/python -m pytest $(CONTAINER_TESTS)
 test-programs: RUN := $(BIN)/python -m pytest $(PROGRAM_TESTS)
 $(TEST_LANES):

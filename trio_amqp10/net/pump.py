@@ -326,12 +326,10 @@ class Pump:
             self.wake_writer()
 
     def _settle_now(self) -> None:
-        engine, is_over = self._engine, self._turn.turns.is_over
+        engine = self._engine
+        # All events of a slice, whatever time it is: no task may see the state of the engine before the event that explains it.
         while (event := engine.next_event()) is not None:
             self._on_event(event)
-            if is_over():
-                self._put_off(deque())
-                return
         while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
             if not self._wake(touched):
                 return
