@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from trio.testing import memory_stream_pair
+from trio.testing import MockClock, memory_stream_pair
 
 from trio_amqp10.errors import AmqpError
 
@@ -34,8 +34,9 @@ async def read_all(stream: trio.abc.Stream) -> bytes:
 @pytest.mark.parametrize("order", range(ORDERS))
 @pytest.mark.parametrize("words", WITH_WORDS.values(), ids=WITH_WORDS)
 async def test_close_is_written_before_the_transport_ends(
-    words: LastWords, order: int, monkeypatch: pytest.MonkeyPatch
+    words: LastWords, order: int, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
+    _ = autojump_clock
     monkeypatch.setattr(trio._core._run, "_r", random.Random(order))
     ours, theirs = memory_stream_pair()
     read = b""

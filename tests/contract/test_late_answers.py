@@ -84,7 +84,10 @@ ASKS = [(name, asked) for name, protocol in PROTOCOLS.items() for asked in proto
 
 @pytest.mark.parametrize("grants", [True, False])
 @pytest.mark.parametrize(("name", "asked"), ASKS)
-async def test_permission_that_comes_later_is_answered(name: str, asked: str, grants: bool) -> None:
+async def test_permission_that_comes_later_is_answered(
+    name: str, asked: str, grants: bool, mock_clock: MockClock
+) -> None:
+    _ = mock_clock
     script = PROTOCOLS[name].late
     directory = Directory(grants=grants)
     async with dialled(script, container(directory)) as stream:
@@ -97,7 +100,8 @@ async def test_permission_that_comes_later_is_answered(name: str, asked: str, gr
 
 
 @pytest.mark.parametrize("name", [name for name, each in PROTOCOLS.items() if each.late.function])
-async def test_function_that_returns_later_is_answered(name: str) -> None:
+async def test_function_that_returns_later_is_answered(name: str, mock_clock: MockClock) -> None:
+    _ = mock_clock
     script = PROTOCOLS[name].late
     assert script.function is not None
     async with dialled(script, container()) as stream:

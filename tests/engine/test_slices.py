@@ -183,3 +183,19 @@ def test_session_is_the_only_one_before_the_peers_open() -> None:
         connection.session()
     connection.receive_data(AMQP_HEADER + frame("open", container_id="peer"), 0.0)
     assert connection.session().channel == 1
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_disposition_of_another_kind_goes_on_in_later_slices_too(whole: bool) -> None:
+    link, script = sending(credit=2_000, remote={"max_frame_size": 65_536})
+    script << flow(handle=0, delivery_count=0, link_credit=2_000, incoming_window=2_000)
+    for _each in range(1_000):
+        link.send(b"m")
+    script.collect()
+    connection = link.session.connection
+    connection.receive_slice(disposition(True, 0, 999, state=("modified", {"delivery_failed": True})), 0.0)
+    assert connection.has_input()
+    connection.receive_slice(b"", 0.0, whole=whole)
+    while connection.has_input():
+        connection.receive_slice(b"", 0.0)
+    assert link.unsettled == 0
