@@ -16,7 +16,7 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # is to try is tried, or costs are counted: that covers nothing that simpler tests do not. Properties are tried with all
 # their examples where nothing is measured.
 PURE_TESTS := $(wildcard tests/wire tests/spec tests/sasl tests/engine tests/amqp091/test_*.py tests/amqp_fast/test_*.py tests/amqp_10_3/test_*.py tests/draft_2010/test_*.py tests/filters tests/message tests/typed tests/trace \
-	$(addsuffix .py,$(addprefix tests/test_,awaited_answers frames json_values interrupted_transfers output_queue partial_pool paths protocol_headers reply_codes timer_heap tokens)))
+	$(addsuffix .py,$(addprefix tests/test_,awaited_answers frames json_values interrupted_transfers output_queue partial_pool paths protocol_headers reply_codes shared_bounds timer_heap tokens)))
 EXHAUSTIVE_TESTS := $(addprefix tests/,engine/test_chunks.py engine/test_cost.py engine/test_exactly_once.py engine/test_hostile.py \
 	amqp091/test_hostile.py amqp091/test_machine.py amqp_fast/test_hostile.py amqp_fast/test_machine.py \
 	amqp_10_3/test_hostile.py amqp_10_3/test_machine.py draft_2010/test_hostile.py draft_2010/test_machine.py \

@@ -17,7 +17,9 @@ from trio_amqp10.amqp091.engine import Engine as Engine091
 from trio_amqp10.amqp_fast.engine import Engine as EngineFast
 from trio_amqp10.awaited_answers import AwaitedAnswers
 from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.engine.events import LinkDetached
 from trio_amqp10.engine.limits import Limits
+from trio_amqp10.engine.states import LinkState
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.spec.messaging import Source, Target
 
@@ -73,18 +75,18 @@ def test_nothing_is_awaited_without_a_limit() -> None:
     assert not answers
 
 
-def test_attach_that_is_not_answered_ends_the_connection() -> None:
+def test_attach_that_is_not_answered_ends_the_link() -> None:
     session, script = begun(Limits(answer_timeout=7.0))
     connection = script.engine
-    session.sender("x").attach(source=Source(), target=Target(address="q"))
+    link = session.sender("x")
+    link.attach(source=Source(), target=Target(address="q"))
     assert connection.next_deadline() == 0.0
     connection.handle_timer(20.0)
     assert connection.next_deadline() == 27.0
-    with pytest.raises(
-        RemoteProtocolError, match="did not answer the attach of link 'x' within 7 s"
-    ) as caught:
-        connection.handle_timer(27.0)
-    assert caught.value.rule == "answer"
+    connection.handle_timer(27.0)
+    assert link.state is LinkState.DETACH_SENT
+    detached = script.expect_event(LinkDetached)
+    assert "did not answer the attach of link 'x' within 7 s" in str(detached.error.description)
 
 
 def test_begin_that_is_not_answered_ends_the_connection() -> None:

@@ -8,9 +8,12 @@ import pytest
 
 from tests.amqp091 import pairs as pairs091
 from tests.amqp_fast import pairs as pairs_fast
+from tests.engine_pairs import arrivals_of
 from trio_amqp10.amqp091 import spec as spec091
+from trio_amqp10.amqp091.content import BasicProperties, Content
 from trio_amqp10.amqp091.engine import Engine as Engine091
 from trio_amqp10.amqp091.faults import ReplyError
+from trio_amqp10.amqp091.frames import BODY, frame
 from trio_amqp10.amqp_fast import spec as spec_fast
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.engine.connection import Connection
@@ -103,7 +106,7 @@ def test_end_of_output_is_reported_to_the_hook() -> None:
     watched, other = pairs_fast.server_with()[0], pairs_fast.server_with()[0]
     watched.on_output = lambda: called.append(None)
     for engine in (watched, other):
-        engine.transport_lost()
+        engine.receive_eof(0.0)
     assert called == [None]
 
 
@@ -116,3 +119,16 @@ def test_channel_of_0_9_1_has_arrivals_until_they_are_taken() -> None:
     assert theirs.has_arrivals
     theirs.next_arrival()
     assert not theirs.has_arrivals
+
+
+def test_body_frame_of_0_9_1_without_octets_holds_nothing() -> None:
+    pair = pairs091.Pair()
+    pair.run()
+    ours, theirs = pair.channels()
+    content = Content(BasicProperties(), b"tea")
+    ours.publish("", "q", content)
+    octets = pair.client.data_to_send() or b""
+    at = octets.index(frame(BODY, ours.number, b"tea"))
+    pair.server.receive_data(octets[:at] + frame(BODY, ours.number, b"") + octets[at:], 0.0)
+    (arrival,) = arrivals_of(theirs)
+    assert arrival.content.body == b"tea"

@@ -427,3 +427,18 @@ def test_delivery_that_is_aborted_may_be_settled_or_not(mode: int) -> None:
     script << transfer(0, settled=mode == 0, more=False, aborted=True)
     assert link.state is LinkState.ATTACHED
     assert not link.missettled
+
+
+def test_rest_of_a_delivery_is_settled_by_the_mode_of_the_link_when_strict() -> None:
+    link, script = receiving_with(snd_settle_mode=0)
+    link.context.strict = Strict(settle_mode=True)
+    script << transfer(0, more=True)
+    script << frame("transfer", handle=0, settled=True, payload=b"the rest")
+    assert link.state is not LinkState.ATTACHED
+    assert link.missettled == 1
+
+
+def test_keys_of_fields_that_are_symbols_are_taken_when_strict() -> None:
+    script = Script(Connection("engine", strict=STRICT))
+    script << header() + frame("open", container_id="x", properties={Symbol("a"): 1, Symbol("b"): 2})
+    assert script.expect_event(ConnectionOpened).open.properties == {"a": 1, "b": 2}

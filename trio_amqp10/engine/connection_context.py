@@ -166,8 +166,8 @@ class Context:
     def go_on(self) -> None:
         """Do some more of the frame that was put off."""
         rest, self._unfinished = self._unfinished, None
-        if rest is not None:
-            rest()
+        assert rest is not None
+        rest()
 
     def finish_frame(self) -> None:
         """Do all the rest of it."""
