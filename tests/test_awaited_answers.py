@@ -85,7 +85,7 @@ def test_attach_that_is_not_answered_ends_the_link() -> None:
     assert connection.next_deadline() == 27.0
     connection.handle_timer(27.0)
     assert link.state is LinkState.DETACH_SENT
-    detached = script.expect_event(LinkDetached)
+    (detached,) = [each for each in events_of(connection) if isinstance(each, LinkDetached)]
     assert "did not answer the attach of link 'x' within 7 s" in str(detached.error.description)
 
 
