@@ -132,3 +132,12 @@ def test_body_frame_of_0_9_1_without_octets_holds_nothing() -> None:
     pair.server.receive_data(octets[:at] + frame(BODY, ours.number, b"") + octets[at:], 0.0)
     (arrival,) = arrivals_of(theirs)
     assert arrival.content.body == b"tea"
+
+
+def test_first_output_of_amqp_fast_is_reported_to_the_hook() -> None:
+    server, _ = pairs_fast.server_with()
+    pairs_fast.octets_of(server)
+    called: list[None] = []
+    server.on_output = lambda: called.append(None)
+    server.close(0.0, 200, "the end")
+    assert called

@@ -452,16 +452,16 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '    if tags is None:\n        raise ReplyError(ReplyCode091.NOT_FOUND, "unknown tag")\n    return tags, 0\n\n\ndef _receive_confirm_select',
     ),
     "basic.reject-2": _one(
-        "def _refuse(lease: GivenLease) -> None:\n    lease.rejected(None, None)\n\n\ndef new_tag",
-        "def _refuse(lease: GivenLease) -> None:\n    lease.accepted()\n\n\ndef new_tag",
+        "def _refuse(lease: GivenLease) -> None:\n    lease.rejected(None, None)\n\n\ndef _wake",
+        "def _refuse(lease: GivenLease) -> None:\n    lease.accepted()\n\n\ndef _wake",
     )
     + _one(
         "        self._settle(arrival.tags, _requeue if method.requeue else _refuse, removes=False)\n",
         "        self._settle(arrival.tags, _requeue, removes=False)\n",
     ),
     "basic.recover-1": _one(
-        "                self._answer_lease(self.unacked.pop(tag), _requeue)\n",
-        "                self._answer_lease(self.unacked.pop(tag), _accept)\n",
+        "                    self._answer_lease(lease, _requeue)\n",
+        "                    self._answer_lease(lease, _accept)\n",
     ),
     "basic.recover-2": _one(
         '    if not method.requeue:\n        raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, "requeue=false")\n',
@@ -503,7 +503,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "        for name, kind in [each for each in _FIRST if each[1] != 'headers']:\n",
     )
     + _one(
-        '        self.any = match.startswith("any")\n', '        self.any = not match.startswith("any")\n'
+        '        self.any: bool = match.startswith("any")\n',
+        '        self.any: bool = not match.startswith("any")\n',
     ),
     "3.1.5-1": _one(
         '                self._definitions.drop_queue(queue.name)\n            self._drop_bindings(self.bindings.of_destination(Destination("queue", queue.name)))\n',
@@ -549,12 +550,12 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "                queues[node] = None\n                queues[len(queues)] = node  # type: ignore[index]\n",
     ),
     "queue.declare-1": _one(
-        "            if name == DEFAULT:\n                self._collect(queues, keys)\n                continue\n",
-        "            if name == DEFAULT:\n                continue\n",
+        'dict.fromkeys(Destination("queue", key) for key in keys)',
+        'dict.fromkeys(Destination("queue", key) for key in ())',
     ),
     "basic.publish-2": _one(
-        "            if name == DEFAULT:\n                self._collect(queues, keys)\n                continue\n",
-        "            if name == DEFAULT:\n                continue\n",
+        'dict.fromkeys(Destination("queue", key) for key in keys)',
+        'dict.fromkeys(Destination("queue", key) for key in ())',
     ),
     "basic.publish-3": _one(
         "        if self.internal:\n            raise AccessRefusedError(",

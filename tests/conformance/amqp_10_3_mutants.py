@@ -82,7 +82,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "870-877": _each(
         ("            dead_letters=True,\n", "            dead_letters=False,\n"),
-        ("        if dead_letters:\n            queue.end_available()\n", ""),
+        ("            yield from queue.end_available_in_steps()\n", "            pass\n"),
     ),
     "973, 1181, 1368": _each(
         (

@@ -33,7 +33,13 @@ class Engine(Protocol):
             engine write it; the end of all output counts. The pump sets it to wake its writer, so no caller of an engine has to.
     """
 
-    on_output: Callable[[], object] | None
+    @property
+    def on_output(self) -> Callable[[], object] | None:
+        """As above."""
+        ...
+
+    @on_output.setter
+    def on_output(self, call: Callable[[], object] | None) -> None: ...
 
     def receive_slice(self, data: bytes, now: float) -> None:
         """Take octets of the peer, and read as much of all that came as one connection may read in one go."""

@@ -79,7 +79,7 @@ class Router:
         looked = 0
         for name in todo:
             if name == DEFAULT:
-                reached: dict[Destination, object] = dict.fromkeys(Destination("queue", key) for key in keys)
+                reached: dict[Destination, Any] = dict.fromkeys(Destination("queue", key) for key in keys)
             else:
                 reached = {}
                 matcher = self._bindings.matcher(name)

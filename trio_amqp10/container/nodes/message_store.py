@@ -294,7 +294,7 @@ class QueueStore:
         rows: list[Any] = self._message_store.take_rows(self._address)
         for row in sorted(rows, key=_order_of):
             record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
-            content: Content | None = None
+            content = cast("Content | None", None)
             with self._message_store.journal.reading(MESSAGES, record):
                 content = content_of(number, octets).acquired()  # perhaps, before the restart
             if content is None:

@@ -104,7 +104,7 @@ class Refusals:
         if len(excluded) >= MOST_REFUSERS:
             for other in excluded - {key}:
                 self._drop(entry, other)
-            excluded = frozenset()
+            excluded = frozenset[object]()
         entry.eligibility = Eligibility(excluded | {key}, entry.eligibility.reserved)
 
     def remove(self, entry: Entry) -> None:

@@ -10,7 +10,7 @@ Knows rows; knows no links.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from .form_registry import selection_of
 from .message_store import HIDDEN, SUBSCRIPTIONS, QueueStore
@@ -70,7 +70,7 @@ class StoredSubscriptions:
         for row in self._message_store.take_subscriptions(self._topic):
             values: list[Any] = list(row)
             key, _, name, container, identity, shared, lasting, cell = values
-            found: tuple[Selection | None, Wants | None] | None = None
+            found = cast("tuple[Selection | None, Wants | None] | None", None)
             with self._message_store.journal.reading(SUBSCRIPTIONS, key):
                 found = _selection_of(cell, (container or "", identity))
             if found is None:
