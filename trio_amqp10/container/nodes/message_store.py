@@ -294,12 +294,12 @@ class QueueStore:
         rows: list[Any] = self._message_store.take_rows(self._address)
         for row in sorted(rows, key=_order_of):
             record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
-            content = cast("Content | None", None)
+            readable: list[Content] = []
             with self._message_store.journal.reading(MESSAGES, record):
-                content = content_of(number, octets).acquired()  # perhaps, before the restart
-            if content is None:
+                readable.append(content_of(number, octets).acquired())  # perhaps, before the restart
+            if not readable:
                 continue
-            entry = Entry(queue, place, content, origin)
+            entry = Entry(queue, place, readable[0], origin)
             entry.queue_store, entry.row, entry.failures = self, record, failures
             entry.turn = 1  # it may have been given out: that is not written
             if expires is not None:

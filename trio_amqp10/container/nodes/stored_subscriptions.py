@@ -10,7 +10,7 @@ Knows rows; knows no links.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from .form_registry import selection_of
 from .message_store import HIDDEN, SUBSCRIPTIONS, QueueStore
@@ -70,12 +70,12 @@ class StoredSubscriptions:
         for row in self._message_store.take_subscriptions(self._topic):
             values: list[Any] = list(row)
             key, _, name, container, identity, shared, lasting, cell = values
-            found = cast("tuple[Selection | None, Wants | None] | None", None)
+            readable: list[tuple[Selection | None, Wants | None]] = []
             with self._message_store.journal.reading(SUBSCRIPTIONS, key):
-                found = _selection_of(cell, (container or "", identity))
-            if found is None:
+                readable.append(_selection_of(cell, (container or "", identity)))
+            if not readable:
                 continue
-            selection, wants = found
+            selection, wants = readable[0]
             subscription_terms = SubscriptionTerms(
                 name=name,
                 owner=None if container is None else (container, identity),
