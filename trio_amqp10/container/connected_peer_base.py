@@ -48,10 +48,6 @@ def _wake(outlet: Wakeable) -> None:
     outlet.wake()
 
 
-def _nothing() -> None:
-    """Nothing waits for it."""
-
-
 class ConnectedPeerBase(TaskRunner):
     """The parts of a ``ConnectedPeer`` that are the same in each dialect: tasks, permissions, and what the peer has unsettled.
 
@@ -230,7 +226,7 @@ class ConnectedPeerBase(TaskRunner):
         await trio.lowlevel.checkpoint()
         turns = current_turns()
         waking = each_in_turns(turns, iter(waiting), _wake)
-        turns.run(lambda: take_steps(turns, waking, _nothing))
+        turns.run(lambda: take_steps(turns, waking))
 
     # -- the end ----------------------------------------------------------------------------
 

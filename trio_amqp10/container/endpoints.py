@@ -263,10 +263,6 @@ def _lose(lease: GivenLease) -> None:
         lease.lost()
 
 
-def _nothing() -> None:
-    """Nothing waits for it."""
-
-
 class WindowOutlet:
     """A consumer that is given so many messages before the first of them is answered.
 
@@ -334,7 +330,7 @@ class WindowOutlet:
         """The peer receives no more by it; what it has not answered comes back."""
         self._detach()
         turns = self.peer.turns
-        take_steps(turns, each_in_turns(turns, iter(list(self.unsettled)), _lose), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(list(self.unsettled)), _lose))
 
     def _detach(self) -> None:
         self.closed = True

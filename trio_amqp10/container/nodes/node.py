@@ -648,7 +648,7 @@ class Node:
         """The container has removed this node: its links end with ``amqp:resource-deleted``."""
         links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
         turns = self.turns
-        take_steps(turns, each_in_turns(turns, iter(links), self._close_link), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(links), self._close_link))
 
     def _close_link(self, link: Inlet | Outlet) -> None:
         self.attempt(link, link.close, Condition.RESOURCE_DELETED.value, f"{self.address!r} is deleted")
@@ -664,7 +664,3 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"
-
-
-def _nothing() -> None:
-    """Nothing waits for it."""

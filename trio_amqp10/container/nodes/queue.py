@@ -775,7 +775,7 @@ class Queue(Node):
             consumer.waits, consumer.resumes = False, True
         turns = self.turns
         looking = each_in_turns(turns, iter(unasked), self._look_on)
-        turns.later(partial(take_steps, turns, looking, _nothing))
+        turns.later(partial(take_steps, turns, looking))
 
     def _may_have(self, consumer: QueueConsumer, entry: Entry) -> bool:
         """Whether a consumer that waits takes the message."""
@@ -1132,7 +1132,7 @@ class Queue(Node):
         turns = self.turns
         freeing = paced(turns, self.held.close())
         super().close()
-        take_steps(turns, freeing, _nothing)
+        take_steps(turns, freeing)
         self._unblock()  # what waits for room here may go elsewhere
 
     def _check_open(self) -> None:
@@ -1143,10 +1143,6 @@ class Queue(Node):
         return (
             f"<Queue {self.address!r} length={self.held.length} links={len(self.inlets) + len(self.outlets)}>"
         )
-
-
-def _nothing() -> None:
-    """Nothing waits for it."""
 
 
 def _priority(waiting: tuple[int, deque[QueueConsumer]]) -> int:

@@ -423,7 +423,7 @@ class Topic(Node):
         self._deadline_timer.cancel()
         subscriptions, self.subscriptions = self.subscriptions, {}
         turns = self.turns
-        take_steps(turns, each_in_turns(turns, iter(subscriptions.values()), self._close), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(subscriptions.values()), self._close))
 
     def _close(self, subscription: Subscription) -> None:
         self._erase(subscription)
@@ -440,7 +440,3 @@ class Topic(Node):
 
     def __repr__(self) -> str:
         return f"<Topic {self.address!r} senders={len(self.inlets)} receivers={len(self.outlets)}>"
-
-
-def _nothing() -> None:
-    """Nothing waits for it."""

@@ -62,7 +62,11 @@ class _Endless:
 ENDLESS: Final[Turns] = _Endless()
 
 
-def take_steps(turns: Turns, steps: Steps, then: Callable[[], object]) -> bool:
+def _nothing() -> None:
+    """Nothing waits for the steps."""
+
+
+def take_steps(turns: Turns, steps: Steps, then: Callable[[], object] = _nothing) -> bool:
     """Take steps in this turn and later ones, and call ``then`` after the last.
 
     Returns:

@@ -383,7 +383,7 @@ class Consuming:
 
     def _wake_all(self, outlets: Iterable[ConsumerOutlet]) -> None:
         turns = self._channel.peer.turns
-        take_steps(turns, each_in_turns(turns, iter(outlets), _wake), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(outlets), _wake))
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -396,7 +396,7 @@ class Consuming:
             outlet.stop()
         unacked, self.unacked = self.unacked, {}
         turns = self._channel.peer.turns
-        take_steps(turns, each_in_turns(turns, iter(unacked.values()), _lose), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(unacked.values()), _lose))
 
 
 def is_of_another(own: str, _content: object, origin: str | None) -> bool:

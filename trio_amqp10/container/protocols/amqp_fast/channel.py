@@ -130,7 +130,7 @@ class ServerChannel:
             self.end()
         if not self.over and not self.settling:
             stalled, self.stalled = self.stalled, {}
-            take_steps(turns, each_in_turns(turns, iter(stalled), _wake), _nothing)
+            take_steps(turns, each_in_turns(turns, iter(stalled), _wake))
 
     def _may_answer(self) -> bool:
         """Whether the client may make us write more; always when nothing more can be written to the channel."""
@@ -420,15 +420,11 @@ class ServerChannel:
             handle.end()
         leases, self.leases = self.leases, {}
         turns = self.peer.turns
-        take_steps(turns, each_in_turns(turns, iter(leases.values()), _lose), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(leases.values()), _lose))
         self.stalled.clear()
         self.peer.destinations.drop_temporaries(self)
         self.run()  # what still waits is dropped
         self.peer.forget(self)
-
-
-def _nothing() -> None:
-    """There is nothing to be done: a lease goes back when the channel ends, and nobody waits for those that were lost."""
 
 
 def _wake(outlet: HandleOutlet) -> None:

@@ -456,7 +456,7 @@ class ServerHandle:
                 lease.lost()
 
         turns = channel.peer.turns
-        take_steps(turns, each_in_turns(turns, iter(list(channel.leases)), lose), _nothing)
+        take_steps(turns, each_in_turns(turns, iter(list(channel.leases)), lose))
         self._index.clear()
         self._nodes.clear()
 
