@@ -8,6 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of, two
+from tests.meter import steps
 from trio_amqp10.container import Container
 from trio_amqp10.spec.messaging import Source
 from trio_amqp10.testing import open_container
@@ -230,3 +231,22 @@ async def test_figures_without_a_connection_do_not_count_what_has_expired(
     assert (figures["messages"], figures["available"], figures["expired"]) == (1, 1, 1)
     assert dead.statistics()["available"] == 1
     assert topic.statistics()["messages"] == 0
+
+
+def test_message_that_expired_long_ago_costs_no_more_when_a_peer_connects() -> None:
+    """Nobody was connected meanwhile, so that no timer could run."""
+
+    def steps_after(idle: float) -> int:
+        clock = MockClock()
+
+        async def run() -> int:
+            async with open_container(["q"]) as container:
+                async with container.connect() as conn:
+                    await fill(conn, "q", amqp.Message("x", ttl=1000))
+                await wait_all_tasks_blocked()
+                clock.jump(idle)
+                return steps(container._timers._run_due)
+
+        return trio.run(run, clock=clock)
+
+    assert steps_after(100) == steps_after(2)

@@ -1087,6 +1087,7 @@ class Queue(Node):
         self._sweeps = False
         if not self._closed:
             self.sweep()
+            self._deadline_timer.check()
 
     def touch(self) -> None:
         """The queue is used: ``policy.expires`` counts from now on, while there is no receiver; under trio."""
@@ -1099,6 +1100,8 @@ class Queue(Node):
         return math.inf if since is None or expires is None else since + expires
 
     def _next_due(self) -> float:
+        if self._sweeps:
+            return math.inf  # what is due is being done, and the timer is set after that
         if self._refusals.unfinished:
             return self._clock.now()
         return min(self.held.next_deadline(), self._end_of_use())
