@@ -208,7 +208,7 @@ install_tshark() {
 
 # A browser, whose pages run rhea.
 install_chromium() {
-    install_rhea || return 1
+    one_at_a_time rhea install_rhea || return 1
     command -v chromium >/dev/null && return 0
     apt_install chromium
 }
@@ -219,6 +219,7 @@ install() {
     case $1 in
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
+    rhea) one_at_a_time rhea install_rhea ;;  # chromium asks for it too
     *) "install_$(echo "$1" | tr - _)" ;;
     esac
     status=$?

@@ -131,7 +131,7 @@ class Engine:
         self.channel_max: int = self.limits.channel_max
         self.frame_max: int = FRAME_MIN
         self.heartbeat: int = 0
-        self.partial = 0
+        self.partial: int = 0
         self.pool: Pool | None = None
         self.output: OutputQueue = OutputQueue(self.limits.write_buffer)
         self.now: float = now

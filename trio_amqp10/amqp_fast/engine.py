@@ -109,7 +109,7 @@ class Engine:
         self.limits: Limits = limits or Limits()
         self.partials: PartialMessages = PartialMessages() if partials is None else partials
         self.owner = ""
-        self.partial = 0
+        self.partial: int = 0
         self.pool: Pool | None = None
         self.on_output: Callable[[], object] | None = None
         self.held = 0

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.endpoints import GivenLease
     from trio_amqp10.container.nodes.content import Content
     from trio_amqp10.container.nodes.node import Node
+    from trio_amqp10.container.nodes.refusals import OutletKey
     from trio_amqp10.container.protocols.amqp091.native_message import Published
 
     from .channel_base import ChannelBase
@@ -32,7 +33,7 @@ class GetOutlet103(GetOutlet):
 
     def __init__(self, channel: ChannelBase, node: Node, name: str, *, no_ack: bool) -> None:
         super().__init__(channel, node, name, no_ack=no_ack, window=1)
-        self.key = channel.outlet_key
+        self.key: OutletKey = channel.outlet_key
 
     def _carried(self, published: Published) -> Carried:
         return carried(published)
@@ -57,7 +58,7 @@ class WindowConsumer(ConsumerOutlet):
         self, channel: ChannelBase, node: Node, name: str, tag: str, *, size: int, **others: Any
     ) -> None:
         super().__init__(channel, node, name, tag, **others)
-        self.key = channel.outlet_key
+        self.key: OutletKey = channel.outlet_key
         self.octets = 0
         self._size = 0 if self._no_ack else size
         self._consuming = channel.consuming103
