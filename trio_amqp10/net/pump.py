@@ -486,9 +486,8 @@ class Pump:
         """
         self._on_event, self._on_over = _nothing, _nothing
         failure = self.failure
-        while failure is not None and failure.__traceback__ is not None:
-            # Its frames hold the pump, which holds the failure.
-            failure.__traceback__ = None
+        while failure is not None:
+            failure.__traceback__ = None  # its frames hold the pump, which holds the failure
             failure = failure.__cause__ or failure.__context__
 
     async def _write_all(self, patience: float) -> None:

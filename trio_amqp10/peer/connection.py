@@ -31,7 +31,7 @@ from trio_amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
-from trio_amqp10.protocol_rules import ANSWER, IDLE
+from trio_amqp10.protocol_rules import ANSWER, IDLE, PROTOCOL_HEADER
 from trio_amqp10.spec.transport import Error, Role
 from trio_amqp10.wire.values import Symbol
 
@@ -751,7 +751,11 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         Cancelled: the close is written all the same, for at most a second.
         """
-        await self.pump.part(partial(self._stack.close, None, trio.current_time()))
+        failure = self.pump.failure
+        if isinstance(failure, RemoteProtocolError) and failure.rule == PROTOCOL_HEADER.name:
+            await self.pump.abort()  # nobody there would understand a close
+        else:
+            await self.pump.part(partial(self._stack.close, None, trio.current_time()))
 
     def close_now(self, error: Error | None = None) -> None:
         """Begin to close, without waiting for anything; ``aclose`` waits. Nothing happens if we have closed."""
