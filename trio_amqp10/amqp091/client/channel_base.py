@@ -481,6 +481,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     async def cancel(self, consumer: ChannelConsumer[D]) -> None:
         """Have the server stop the deliveries of a consumer."""
         if not self._is_known(consumer) or self._closed or self._failure is not None:
+            self.drop_consumer(consumer)  # so that it is cancelled if its consume-ok is still to come
             await trio.lowlevel.checkpoint()
             return
         reply = self._ask_to_cancel(consumer.tag)
