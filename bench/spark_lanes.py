@@ -16,6 +16,7 @@ import signal
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,16 +70,16 @@ def receive(lanes: int, count: int, wide: bool, dedup: str) -> tuple[float, floa
     folder = Path(tempfile.mkdtemp(prefix="bench-lanes-"))
     peer = Peer()
     queue = {"url": peer.url, "address": "lanes"}
-    # A folder as a URI has lanes, also if it is one.
-    options = QueueOptions.parse(
+    parsed = QueueOptions.parse(
         {
             **queue,
-            "spool": f"file://{folder}/spool",
+            "spool": f"{folder}/spool",
             "lanes": str(lanes),
             "dedup": dedup,
             "reconnect.timeout": "5",
         }
     )
+    options = replace(parsed, spool=f"file://{folder}/spool")  # a store has lanes, also if it is one
     backlog = Backlog(options)
     try:
         peer.order("fill", queue="lanes", count=0, wide=wide)

@@ -143,7 +143,9 @@ def consumer_comes_back_after_a_restart(run: Run, restart: Restart) -> Steps:
         body = yield consume
         assert body == b"%d" % number
         channel.basic_ack(1)
-        yield lambda channel=channel: channel.basic_qos(prefetch_count=1, callback=run.go_on)  # the ack is there
+        yield lambda channel=channel: channel.basic_qos(
+            prefetch_count=1, callback=run.go_on
+        )  # the ack is there
         if number == 1:
             yield restart  # the new connection goes on with its channel
     yield lambda: run.channel.queue_delete(queue, callback=run.go_on)
