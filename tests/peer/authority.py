@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 import ssl
 import tempfile
 from functools import cache
@@ -50,7 +51,8 @@ class Authority:
         leaf = self._ca.issue_cert(
             *(names or (HOST, "127.0.0.1")), common_name=common_name, not_before=begin, not_after=end
         )
-        return Issued(leaf, self._folder, f"{self._name}-{self._count}")
+        # Processes that were forked after the authority was made share its folder.
+        return Issued(leaf, self._folder, f"{self._name}-{os.getpid()}-{self._count}")
 
 
 def _folders() -> Iterator[Path]:
