@@ -216,7 +216,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "        if self._running or self._waits:\n            self._notices += (notice,)\n        else:\n            self.reply(notice)\n",
         "        self.reply(notice)\n",
     ),
-    "4.10.1-1": _one("        if header.size > bounds.limits.max_message_size:\n", "        if False:\n"),
+    "4.10.1-1": _one("        if header.size > bounds.limits.max_message_size:\n", "        if False:\n")
+    + _one("        self._bounds.count_partial(len(payload))\n", ""),
     "connection.start-1": _one("            answer(self._profile.header)\n", ""),
     "connection.start-3": _one(
         "        if (method.version_major, method.version_minor) != self._profile.version:\n",
@@ -320,8 +321,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         (
             Change("    if method.queue.startswith(RESERVED):  # also", "    if False:  # also"),
             Change(
-                _RESERVED + "        if name and self.queue_address(",
-                "        if name and self.queue_address(",
+                _RESERVED + "        if name and self.queue_address(name).startswith(ADDRESSES):",
+                "        if False:",
             ),
         ),
     ),

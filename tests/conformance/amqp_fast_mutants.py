@@ -93,10 +93,6 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "        if False:\n",
         ),
         ("            del self._dialect.active[client.owner]\n", "            pass\n"),
-        (
-            "        if client.client_name:\n            self._dialect.active[",
-            "        if True:\n            self._dialect.active[",
-        ),
     ),
     "3.3.3-1": _each(
         (

@@ -147,7 +147,6 @@ REQUIREMENTS = [
         SHOULD_NOT,
         "a listener on 5671 waits for a protocol header before TLS",
         "port_for_tls_or_websockets_in_it_refuses_other_octets",
-        "messages_cross_tls",
         mutant=Change(
             '        elif None not in nexts:\n            raise RemoteProtocolError(\n                f"a first octet of',
             '        elif False:\n            raise RemoteProtocolError(\n                f"a first octet of',

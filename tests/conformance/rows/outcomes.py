@@ -242,7 +242,6 @@ REQUIREMENTS = [
         "a message that is undeliverable-here goes to that link again",
         "queue_keeps_a_message_from_the_link_that_finds_it_undeliverable_here",
         "consumer_with_a_filter_does_not_get_what_it_found_undeliverable",
-        "queue_applies_undeliverable_here_by_default_to_no_link_that_comes_under_the_same_name",
         mutant=Change(
             "        if undeliverable_here:\n            self._queue.refuse",
             "        if False:\n            self._queue.refuse",

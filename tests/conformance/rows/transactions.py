@@ -320,9 +320,15 @@ REQUIREMENTS = [
         MUST_NOT,
         "a transaction commits with a settled message that cannot be taken",
         "commit_fails_when_a_message_sent_settled_cannot_be_routed",
-        mutant=Change(
-            "            self.refuse(refusal)\n            outcome = Rejected",
-            "            outcome = Rejected",
+        mutant=(
+            Change(
+                "            self.refuse(refusal)\n            outcome = Rejected",
+                "            outcome = Rejected",
+            ),
+            Change(
+                "            self.refuse(refusal)\n            raise\n        if node not in self._posts:",
+                "            raise\n        if node not in self._posts:",
+            ),
         ),
     ),
     need(

@@ -144,6 +144,10 @@ REQUIREMENTS = [
         "[settle-mode]",
         mutants=(
             Change(
+                "not (part.aborted or link.fits_mode(settled=delivery.settled))",
+                "not link.fits_mode(settled=delivery.settled)",
+            ),
+            Change(
                 "self._always_settled = self.snd_settle_mode == SenderSettleMode.SETTLED",
                 "self._always_settled = True",
             ),

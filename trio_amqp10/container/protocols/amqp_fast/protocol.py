@@ -106,8 +106,7 @@ class _FastConversation(Conversation[Engine, ServedConnection]):
             identity=login.identity,
             host=self.accepted.host,
         )
-        if client.client_name:
-            self._dialect.active[client.owner] = client
+        self._dialect.active[client.owner] = client
         return container, client
 
     def _may_open(self, opened: spec.ConnectionOpen, identity: Identity | None) -> bool:
