@@ -5,8 +5,6 @@ the exception, in the error that the peer is sent, and in the manual. Some limit
 standard leaves how much an end can take to that end (2.8.15, ``amqp:resource-limit-exceeded``).
 
 Twelve rules can be held strictly or not: ``Strict`` says which. Knows no frame, and no endpoint.
-
-Longer than 400 lines: the rules are as many as they are.
 """
 
 from __future__ import annotations

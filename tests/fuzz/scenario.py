@@ -5,8 +5,6 @@ container will give: so most frames get far in. Then fields get other values, fr
 channels, and a few octets are broken (``mutate``).
 
 Only the standard library and the second codec; the same random numbers give the same script.
-
-Longer than 400 lines: what a peer may do stands in one place, each field beside its choices.
 """
 
 from __future__ import annotations

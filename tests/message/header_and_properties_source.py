@@ -47,8 +47,6 @@ reads      a ``list8`` whose fields are null or scalars of the field's own type,
            filled up with None: free values remember their wire type
 writes     a ``list8`` of fields that a check has passed already, descriptor first; nothing where all are None
 =========  =========================================================================================
-
-Longer than 400 lines, for it has every field three times.
 """
 
 from __future__ import annotations

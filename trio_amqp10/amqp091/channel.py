@@ -3,8 +3,7 @@
 Methods come out of ``next_arrival`` in the order in which they came, each whole: a method with content is an arrival once
 its body is complete. Answers are matched with requests by method, first in first out within one kind of request.
 
-Knows the engine only as what queues frames and takes events. Longer than 400 lines: the two ways of sending and receiving,
-the generic and the fast one, stand side by side.
+Knows the engine only as what queues frames and takes events.
 """
 
 from __future__ import annotations

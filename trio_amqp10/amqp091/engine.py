@@ -10,8 +10,6 @@ What is said until the connection is open is in ``handshake``; no octet is read 
 An error of the peer's ends the connection with its reply code, once the connection is open; before that the transport
 closes in silence (2.2.4), except for limits and virtual hosts that are refused with 530, and logins that are refused with
 403 to clients that understand it.
-
-Longer than 400 lines: each call of a pump or of the application is short, and there are many.
 """
 
 from __future__ import annotations

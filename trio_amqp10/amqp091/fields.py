@@ -6,8 +6,6 @@ specification (4.2.1), which differs in ``s``, ``U``, ``l``, ``L`` and ``x``; ``
 What is read is bounded before it is read: every length is compared with what is left, tables nest 32 deep at most, and one
 method has at most 4,096 values in its tables. A breach is a ``ReplyError`` with code 502. What is written and cannot be
 is a ``LocalProtocolError``.
-
-Longer than 400 lines: each letter's reader and writer stand in one place.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ The numbers are those of the machine-readable part of the specification. Not in 
 ``unblocked``, ``update-secret`` and ``-ok``; ``exchange.bind``, ``unbind`` and their ``-ok``; ``basic.nack``; ``confirm.select``
 and ``-ok``; a server's ``basic.cancel``. ``access.request`` is 0-8's, whose clients still ask for a ticket.
 
-Where an argument has a default, it is what a caller may leave out. No behaviour. Longer than 400 lines: the rows are as
-many as they are.
+Where an argument has a default, it is what a caller may leave out. No behaviour.
 """
 
 from __future__ import annotations

@@ -26,8 +26,7 @@ Back the same, and: message ids that are no short string become headers, ``x-mes
 ``x-opt-rabbitmq-received-time`` is the header ``timestamp_in_ms``; uuids, chars and
 decimals in maps, names of more than 255 octets, other annotations and the other fields of 1.0 are left out.
 
-Knows values (``value_translation``) and messages; knows no channel and no link. Longer than 400 lines: the two
-directions stand side by side, row by row.
+Knows values (``value_translation``) and messages; knows no channel and no link.
 """
 
 from __future__ import annotations

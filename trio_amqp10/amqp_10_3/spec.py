@@ -7,8 +7,7 @@ line of the seed that names the argument, or ``asl`` if it was reconstructed, fr
 method "carries content" the method has two or more arguments. Which methods carry a content is the grammar's word, and
 ``asl`` for file.return, stream.return, tunnel and test, where the grammar leaves it out.
 
-A method of the classes file and stream that is a subclass has the arguments of its base. Longer than 400 lines: the rows
-are as many as they are.
+A method of the classes file and stream that is a subclass has the arguments of its base.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 What is written goes out in order. On a restartable channel a message of several fragments is prepared first, and what is
 written behind it waits until the peer is ready (3.5.13). After our close each command of the peer's is answered with another
 close, until the peer's comes (3.3.7). Knows the engine, by which it writes.
-
-Longer than 400 lines: what a channel writes and what it reads share its state, in short functions.
 """
 
 from __future__ import annotations

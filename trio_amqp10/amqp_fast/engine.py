@@ -10,8 +10,6 @@ so that a large message of one holds up no other (2.2.5).
 
 What is said until the connection is open is in ``negotiation``. A server ends a connection that breaks a rule before that
 after a pause (3.2.12).
-
-Longer than 400 lines: each call of a pump or of the application is short, and there are many.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The 28 commands of AMQP/Fast and the head of a message as declarations, in the order of the document (RFC 006, 3.1.1).
 
-Knows no behaviour. Longer than 400 lines: the rows are as many as they are.
+Knows no behaviour.
 """
 
 from __future__ import annotations

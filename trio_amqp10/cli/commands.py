@@ -2,8 +2,6 @@
 
 Knows click, and how a URL with an address is read. Each command imports what does its work when it is run: what is
 imported here is imported at each start, for each completion too.
-
-Longer than 400 lines: all options stand here, and what they mean is told with them.
 """
 
 from __future__ import annotations

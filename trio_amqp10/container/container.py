@@ -1,8 +1,6 @@
 """A named peer that holds nodes, to be served, dialled, or given connections.
 
 Knows which nodes there are and who may have them made; knows nothing of links or octets.
-
-Longer than 400 lines: every method that users call is documented here.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A dialect without credit gives a consumer so many messages before the first is a
 ``GivenLease`` counts for the peer until one of its methods is called. What a peer publishes is a ``PublishedArrival``, and its
 ``Publisher`` has an inlet of each node that the peer publishes to.
 
-Knows nodes and connected peers; knows no octet of any dialect. Longer than 400 lines: outlet and lease know each other.
+Knows nodes and connected peers; knows no octet of any dialect.
 """
 
 # Not every answer and every hook needs all its arguments.

@@ -33,8 +33,6 @@ whether there are entities behind it; ask for these with ``offset``. A request n
 most 2,048 characters. So a request costs what a page costs, whatever there is and whatever it says.
 
 Knows nodes by what they say of themselves; knows no links.
-
-Longer than 400 lines: every operation stands beside the check of what a request may ask of it.
 """
 
 from __future__ import annotations

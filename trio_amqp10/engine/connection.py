@@ -4,8 +4,6 @@ Octets come in through ``receive_data``, frames are found by the inbox and hande
 their channel maps to, and octets go out through ``data_to_send``. The endpoint has no role: it never
 learns whether it dialled. It knows no layer below (``layer_stack`` puts SASL under it), no clock, no
 socket.
-
-Longer than 400 lines: the eight calls of a pump and the handlers behind them are one machine.
 """
 
 from __future__ import annotations

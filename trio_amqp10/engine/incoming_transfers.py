@@ -1,8 +1,6 @@
 """Join the transfers of a receiving link into deliveries (2.7.5).
 
 A whole message in one frame, by far the most frequent, takes the short way in ``fast_transfer``.
-
-Longer than 400 lines: the rules of 2.7.5 for one transfer stand in the order in which they are asked.
 """
 
 from __future__ import annotations

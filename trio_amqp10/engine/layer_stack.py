@@ -6,8 +6,6 @@ known who dialled: the dialler names the layer, the acceptor agrees or shows wha
 
 Nothing of the AMQP layer is dispatched, and none of its octets leave, before the SASL layer
 said ok: which layer is current is our own state, never an octet of the peer's.
-
-Longer than 400 lines: each call of a pump is short, and has to look at the layer that is current.
 """
 
 from __future__ import annotations

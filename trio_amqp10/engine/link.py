@@ -2,8 +2,6 @@
 
 A link knows its session and its deliveries. It does not know what a message says, nor which
 node stands behind its address; an ``owner`` is woken when there is something to look at.
-
-Longer than 400 lines: what both ends do to attach and to detach is one story.
 """
 
 from __future__ import annotations

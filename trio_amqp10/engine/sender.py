@@ -1,7 +1,4 @@
-"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5).
-
-Longer than 400 lines: each of its calls minds credit, the session's window and the delivery in progress at once.
-"""
+"""The sending end of a link: credit, transfers, drain (2.6.7, 2.7.5)."""
 
 from __future__ import annotations
 

@@ -31,8 +31,6 @@ for the next slices of what is read (``Context.put_off``), before any other fram
 A link that goes has to find its own among them. A receiver has them by tag. Of a sender nothing is
 noted while it sends: when the first link with unsettled deliveries goes, all that were sent since
 the last time are filed by link, each of them once.
-
-Longer than 400 lines: what is said, heard and forgotten of a delivery is one state.
 """
 
 from __future__ import annotations

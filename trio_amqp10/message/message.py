@@ -9,8 +9,7 @@ Reading may fail, for nothing was checked before: ``RemoteProtocolError`` with s
 condition ``amqp:decode-error``, or ``amqp:resource-limit-exceeded`` for a section of more than
 65,536 values.
 
-Knows nothing of deliveries or links: one message, its sections, and its octets. Longer than 400 lines,
-and the constructor longer than our functions are, for the standard's fields are as many.
+Knows nothing of deliveries or links: one message, its sections, and its octets.
 """
 
 from __future__ import annotations

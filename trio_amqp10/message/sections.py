@@ -1,8 +1,6 @@
 """The sections of a message: order, kinds of body, how to read them (3.2).
 
-Apart from ``message``, because none of this needs a message, and together they would pass the
-limit of a module; ``section_writers`` is the way back. Knows nothing of deliveries or frames.
-Longer than 400 lines, for the usual order of sections is tried apart from the general one.
+None of this needs a message; ``section_writers`` is the way back. Knows nothing of deliveries or frames.
 """
 
 from __future__ import annotations

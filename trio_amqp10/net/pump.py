@@ -35,8 +35,6 @@ no event need go with either. What an engine, or who is told its events, raises 
 this connection and no other.
 
 What an engine offers stands in ``engine_interface``; what may look at the octets, in ``octet_log``.
-
-Longer than 400 lines: reader, writer and rest share the state of one connection.
 """
 
 from __future__ import annotations

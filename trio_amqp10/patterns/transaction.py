@@ -9,8 +9,6 @@ or a rollback could not undo them (4.4.4). After it both ends settle; whoever sp
 it to one who has forgotten, and nothing comes of it.
 
 Uses only what any program may use of a connection; knows nothing of how a coordinator works.
-
-Longer than 400 lines: the states of a transaction, and what each end of it does to its deliveries, are one class.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Turns events of the engine into objects and wake-ups, and knows who owns what. Octets are the
 pump's business, transports that of ``dial`` and ``listen``.
-
-Longer than 400 lines: all that users ask of a connection is documented here.
 """
 
 from __future__ import annotations

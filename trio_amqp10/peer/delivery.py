@@ -1,7 +1,4 @@
-"""Deliveries for programs: a message to read, an outcome to give or await.
-
-Longer than 400 lines: what a program does with a delivery of either direction stands in one place.
-"""
+"""Deliveries for programs: a message to read, an outcome to give or await."""
 
 from __future__ import annotations
 

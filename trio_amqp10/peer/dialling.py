@@ -1,8 +1,6 @@
 """Dial a connection: redirects, several URLs, and dialling again after a loss.
 
 Knows places, layers, mechanisms and engines; what ``open_connection`` may be told of them stands in ``dial``.
-
-Longer than 400 lines: the first dial, those after a loss and those after a redirect are one, by one set of fields.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """What senders and receivers share: attach, detach, resume, why a link is gone.
 
 Knows nothing of credit or messages; see ``sender`` and ``receiver``.
-
-Longer than 400 lines: what a program may do with a link is documented here; ``link_lifecycle`` says in which states it can be.
 """
 
 from __future__ import annotations

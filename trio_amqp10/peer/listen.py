@@ -1,7 +1,4 @@
-"""Wait to be dialled: ``serve``, and the life of an accepted connection.
-
-Longer than 400 lines: every option of a listener is documented here.
-"""
+"""Wait to be dialled: ``serve``, and the life of an accepted connection."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The receiving end of a link: give credit, take deliveries in order (2.6.7).
-
-Longer than 400 lines: all that users ask of a receiver is documented here.
-"""
+"""The receiving end of a link: give credit, take deliveries in order (2.6.7)."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ error, for Spark itself would pass over a slip of the pen in silence. Passwords 
 environment or from a file, so that no plan shows them; a URL is never shown with its credentials.
 
 Knows neither Spark nor Arrow. What the text of an option may be stands in ``option_values``.
-Longer than 400 lines: the options are as many as they are.
+
 """
 
 from __future__ import annotations

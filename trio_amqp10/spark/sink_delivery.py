@@ -17,7 +17,7 @@ takes a name once (``dedup_ledger``).
 again, after those that came behind it, until ``sendTimeout`` is over (3.4.4, 3.4.5).
 
 Knows messages and links; of Spark, nothing.
-Longer than 400 lines: three ways to send, over one kind of connection, with one kind of report.
+
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ Spools of version 1, which had that number in a file ``low``, are taken over whe
 
 One thread may write while another plans: a lock guards what both see. What is inside a segment is
 the caller's business: knows files only.
-Longer than 400 lines: writing, planning and releasing share one list of segments.
+
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ The thread is a daemon, for Spark's process must end when it is told to. What fa
 and raised by ``check`` in the thread that Spark calls in.
 
 Knows deliveries and the spool; what a segment has of them is up to ``spool_writer``; of Spark, nothing.
-Longer than 400 lines: credit, what waits to be written and settlement are one state, of one connection.
+
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 Requests wait for their answers; publishes, acknowledgements and refusals are written with the next pass of the connection.
 Acknowledgements of one pass are merged: ``basic.ack`` with ``multiple`` for all up to the first that is still unsettled. Methods
 are made by their names, out of the table of the version that the connection speaks.
-
-Longer than 400 lines: the life of a channel stands in one class.
 """
 
 from __future__ import annotations

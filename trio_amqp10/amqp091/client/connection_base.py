@@ -10,8 +10,6 @@ A prefetch alone limits deliveries. A consumer that settles nothing, or that has
 way than its buffer takes: then the whole connection is not read until a program receives from it, and the transport holds
 the server back. While any call waits for an answer of the server the connection is read in any case, because the answer
 stands behind these deliveries; until it comes the buffer may grow over its bound.
-
-Longer than 400 lines: the life of a connection stands in one class.
 """
 
 from __future__ import annotations

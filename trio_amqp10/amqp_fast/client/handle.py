@@ -1,7 +1,4 @@
-"""One handle of the client: send, consume, browse (RFC 006, 3.5).
-
-Longer than 400 lines: what a program does with a handle stands in one class, with what holds of each call.
-"""
+"""One handle of the client: send, consume, browse (RFC 006, 3.5)."""
 
 from __future__ import annotations
 

@@ -19,8 +19,7 @@ has asked before whether the message reaches a queue, and whether all that it re
 What reaches many queues is done in pieces, so that others have their turn: the publisher waits, and nothing more is taken from
 the same inlet. Where a store is, the pieces share a commit all the same.
 
-Knows arrivals and queues; does not know how bindings are found. Longer than 400 lines: a message that is on its way, and what waits
-for it, are one state.
+Knows arrivals and queues; does not know how bindings are found.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@ Exchanges that exist from the start: the default one, whose name is empty and wh
 that its key names; ``amq.direct``, ``amq.fanout``, ``amq.topic``, ``amq.headers`` and ``amq.match``.
 
 Knows names and nodes; knows no dialect, no request and no link.
-
-Longer than 400 lines: a broker's operations share their checks, and what one deletes another must not find.
 """
 
 from __future__ import annotations

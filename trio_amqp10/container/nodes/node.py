@@ -20,8 +20,6 @@ How messages flow::
 An arrival that a node does not take stays with the link, whose peer may then send only so many
 more: that is all the back-pressure there is. A node that stopped taking calls ``take`` again when
 it likes to; the same holds for outlets and ``ready``.
-
-Longer than 400 lines: who writes a node reads the whole interface, and its promises, in one place.
 """
 
 # Base classes have hooks whose defaults need no argument.

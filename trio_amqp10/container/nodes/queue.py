@@ -39,8 +39,6 @@ messages that a filter passes, deliveries to a consumer, messages that expire or
 do not wait meanwhile: they look for themselves in a later turn.
 
 Knows inlets and outlets; knows no links.
-
-Longer than 400 lines: what comes in, goes out and comes back shares the order that is described above.
 """
 
 from __future__ import annotations

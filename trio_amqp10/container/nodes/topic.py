@@ -25,8 +25,6 @@ these is accepted once it is on disk for every subscription that keeps it there.
 What goes to many subscriptions, or is compared with the filters of many, is done in pieces (``turns``); its sender waits meanwhile.
 
 Knows messages; knows no links.
-
-Longer than 400 lines: what becomes of one subscription is one state.
 """
 
 from __future__ import annotations

@@ -8,8 +8,7 @@ the connection, with its reply code; what came behind it is dropped.
 Methods also wait while the answers that the client has not read take more than their bound (``has_room_for_answers``), so what
 is written for a client that does not read grows by one answer at most; then the connection is not read either.
 
-Knows methods by their tables: ``declaring``, ``publishing`` and ``consuming``. Longer than 400 lines: what a method waits for, and
-what goes on then, share the state of one channel.
+Knows methods by their tables: ``declaring``, ``publishing`` and ``consuming``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ A consumer is an outlet with a window of so many messages; the channel may have 
 is acknowledged answers the lease; what is requeued goes back to its old place, on a quorum queue or one with a delay for
 redelivery as a failed attempt.
 
-Knows queues and topics by their outlets; does not know how a message gets there. Longer than 400 lines: what goes out and what comes
-back share the state of one channel.
+Knows queues and topics by their outlets; does not know how a message gets there.
 """
 
 from __future__ import annotations

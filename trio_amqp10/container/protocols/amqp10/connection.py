@@ -2,8 +2,6 @@
 
 Knows links and nodes; does not know how messages pass between them (``inlets``, ``outlets``), nor which
 nodes there are (``container/container``).
-
-Longer than 400 lines: what each kind of attach is answered with stands side by side.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ A sender that hears an outcome will not ask again, whatever is on disk here; so 
 message that was refused is not here, and if it is sent again, it is as new: that is not written at all.
 
 Knows termini, rows, and messages that are leased; knows no link.
-
-Longer than 400 lines: the rows of a terminus are written, changed and read back in one place.
 """
 
 from __future__ import annotations

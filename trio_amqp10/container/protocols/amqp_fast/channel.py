@@ -5,7 +5,7 @@ wait too. A message that waits for the store or for room holds up nothing but wh
 order of the commands, behind what the commands had for effects. All commands wait while the client does not read what they made us
 write (``has_room_for_answers``).
 
-Knows the nodes by its handles. Longer than 400 lines: what a command waits for, and what goes on then, share the state of one channel.
+Knows the nodes by its handles.
 """
 
 from __future__ import annotations

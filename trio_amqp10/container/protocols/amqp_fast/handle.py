@@ -2,8 +2,6 @@
 
 The name of a destination is the name of the handle with the name in the command behind it (3.5.2.3). Knows nodes by
 ``destinations``, and its channel.
-
-Longer than 400 lines: what the commands of a handle do stands in one class.
 """
 
 from __future__ import annotations
