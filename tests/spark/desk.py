@@ -46,16 +46,16 @@ class Desk:
         options = QueueOptions.parse(needed | names)
         spool = Spool(options.spool, max_bytes=options.spool_max_bytes, keep=options.kept_rows)
         try:
-            intake = SpoolReceiver(options, spool, emptying=emptying)
+            receiver = SpoolReceiver(options, spool, emptying=emptying)
         except BaseException:
             spool.close()
             raise
-        self.running.append((intake, spool))
-        return intake, spool
+        self.running.append((receiver, spool))
+        return receiver, spool
 
     def stop(self) -> None:
-        for intake, spool in self.running:
-            intake.stop()
+        for receiver, spool in self.running:
+            receiver.stop()
             spool.close()
         self.running.clear()
 

@@ -90,18 +90,18 @@ def test_columns_are_those_of_amqp_1_0(peer: Peer, desk: Desk) -> None:
 
 def test_emptying_takes_what_there_was_and_ends(peer: Peer, desk: Desk) -> None:
     peer.put("q", numbered(2000))
-    intake, spool = desk.start(url=url(peer), emptying=True, credit="300")
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert (intake.emptied, spool.end, peer.held("q")) == (True, 2000, 0)
+    receiver, spool = desk.start(url=url(peer), emptying=True, credit="300")
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert (receiver.emptied, spool.end, peer.held("q")) == (True, 2000, 0)
 
 
 def test_emptying_an_empty_queue_ends(peer: Peer, desk: Desk) -> None:
     peer.address("q")
-    intake, spool = desk.start(url=url(peer), emptying=True)
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert (intake.emptied, spool.end) == (True, 0)
+    receiver, spool = desk.start(url=url(peer), emptying=True)
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert (receiver.emptied, spool.end) == (True, 0)
 
 
 def test_emptying_ends_where_others_take_some(
@@ -114,28 +114,28 @@ def test_emptying_ends_where_others_take_some(
 
     monkeypatch.setattr(amqp091_peer._Receiver, "__init__", promised)
     peer.put("q", numbered(20))
-    intake, spool = desk.start(url=url(peer), emptying=True, availableNowIdle="500ms")
-    intake.wait_until(lambda: False)
-    intake.check()
+    receiver, spool = desk.start(url=url(peer), emptying=True, availableNowIdle="500ms")
+    receiver.wait_until(lambda: False)
+    receiver.check()
     assert (spool.end, peer.held("q")) == (20, 0)
 
 
 def test_full_spool_takes_no_more_until_there_is_room(peer: Peer, desk: Desk) -> None:
     peer.put("q", [bytes(1000)] * 400)
-    intake, spool = desk.start(url=url(peer), spool_maxBytes="64k", credit="20")
-    until(lambda: spool.full and not any(intake._credit._granted.values()))
+    receiver, spool = desk.start(url=url(peer), spool_maxBytes="64k", credit="20")
+    until(lambda: spool.full and not any(receiver._credit._granted.values()))
     taken = spool.end
     assert taken < 200
     until(lambda: peer.held("q") == 400 - taken)
     while spool.end < 400:
         spool.release(spool.end)
-        intake.released()
+        receiver.released()
         until(lambda: spool.full or spool.end == 400)
 
 
 def test_connection_that_is_lost_is_made_anew(peer: Peer, desk: Desk) -> None:
     peer.put("q", numbered(300))
-    intake, spool = desk.start(url=url(peer), credit="10")
+    receiver, spool = desk.start(url=url(peer), credit="10")
     until(lambda: spool.end > 0)
     for _ in range(2):
         peer.down()
@@ -145,25 +145,25 @@ def test_connection_that_is_lost_is_made_anew(peer: Peer, desk: Desk) -> None:
     try:
         until(lambda: peer.held("q") == 0 and {*bodies(spool)} == everything, 60)
     finally:
-        intake.check()
+        receiver.check()
 
 
 @pytest.mark.logs_errors
 def test_queue_that_there_is_not_is_an_error_at_once(peer: Peer, desk: Desk) -> None:
     peer.address("q")
-    intake, _ = desk.start(url=url(peer), address="there-is-none")
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start(url=url(peer), address="there-is-none")
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match="404"):
-        intake.check()
+        receiver.check()
 
 
 @pytest.mark.logs_errors
 def test_exchange_is_no_source(peer: Peer, desk: Desk) -> None:
     peer.address("q")
-    intake, _ = desk.start(url=url(peer), address="/exchanges/amq.direct/key")
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start(url=url(peer), address="/exchanges/amq.direct/key")
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match="is an exchange"):
-        intake.check()
+        receiver.check()
 
 
 # The sink -----------------------------------------------------------------------------------------

@@ -43,10 +43,10 @@ def test_browsing_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer) ->
 def test_selecting_from_rabbitmq_is_refused_and_takes_nothing(rabbitmq: BrokerPeer, tmp_path: Path) -> None:
     rabbitmq.put("q", [b"1", b"2"])
     desk = Desk(rabbitmq, tmp_path)
-    intake, spool = desk.start(selector="n > 1")
-    intake.wait_until(lambda: False)
+    receiver, spool = desk.start(selector="n > 1")
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match="does not apply the selector"):
-        intake.check()
+        receiver.check()
     desk.stop()
     assert (spool.end, rabbitmq.held("q")) == (0, 2)
 
@@ -63,12 +63,12 @@ def test_rabbitmq_that_keeps_no_links_is_refused_and_keeps_its_messages(
 ) -> None:
     rabbitmq.put("q", [b"1", b"2"])
     desk = Desk(rabbitmq, tmp_path)
-    intake, spool = desk.start(dedup="link")
-    intake.wait_until(lambda: False)
+    receiver, spool = desk.start(dedup="link")
+    receiver.wait_until(lambda: False)
     with pytest.raises(
         SpoolReceiverError, match=r"option 'dedup' is 'link', and the peer at .* does not keep links"
     ):
-        intake.check()
+        receiver.check()
     desk.stop()
     assert (spool.end, rabbitmq.held("q")) == (0, 2)
 

@@ -1,4 +1,4 @@
-"""The intake: nothing is settled before it is on disk, and nothing that is settled is lost."""
+"""Receiving into a spool: nothing is settled before it is on disk, and nothing that is settled is lost."""
 
 from __future__ import annotations
 
@@ -45,30 +45,30 @@ def test_single_message_is_there_after_the_flush_interval(peer: Peer, desk: Desk
 
 def test_emptying_ends_when_all_is_taken(peer: Peer, desk: Desk) -> None:
     peer.put("q", numbered(2000))
-    intake, spool = desk.start(emptying=True, credit="500")
-    intake.wait_until(lambda: False)
-    assert intake.emptied
+    receiver, spool = desk.start(emptying=True, credit="500")
+    receiver.wait_until(lambda: False)
+    assert receiver.emptied
     assert (spool.end, peer.held("q")) == (2000, 0)
 
 
 def test_emptying_an_empty_queue_ends(peer: Peer, desk: Desk) -> None:
     peer.address("q")
-    intake, spool = desk.start(emptying=True)
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert (intake.emptied, spool.end) == (True, 0)
+    receiver, spool = desk.start(emptying=True)
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert (receiver.emptied, spool.end) == (True, 0)
 
 
 def test_full_spool_takes_no_more_until_there_is_room(peer: Peer, desk: Desk) -> None:
     peer.put("q", [bytes(1000)] * 400)
-    intake, spool = desk.start(spool_maxBytes="64k", credit="20")
-    until(lambda: spool.full and not any(intake._credit._granted.values()))  # nothing more can come
+    receiver, spool = desk.start(spool_maxBytes="64k", credit="20")
+    until(lambda: spool.full and not any(receiver._credit._granted.values()))  # nothing more can come
     taken = spool.end
     assert taken < 200
     until(lambda: peer.held("q") == 400 - taken)
     while spool.end < 400:
         spool.release(spool.end)
-        intake.released()
+        receiver.released()
         until(lambda: spool.full or spool.end == 400)
 
 
@@ -89,7 +89,7 @@ def test_selector_takes_only_what_it_names(server: Server, desk: Desk) -> None:
 
 def test_connection_that_is_lost_is_made_anew(peer: Peer, desk: Desk) -> None:
     peer.put("q", numbered(300))
-    intake, spool = desk.start(credit="10")
+    receiver, spool = desk.start(credit="10")
     until(lambda: spool.end > 0)
     for _ in range(3):
         peer.down()
@@ -99,42 +99,42 @@ def test_connection_that_is_lost_is_made_anew(peer: Peer, desk: Desk) -> None:
     try:
         until(lambda: peer.held("q") == 0 and {*bodies(spool)} == everything)
     finally:
-        intake.check()
+        receiver.check()
     assert 600 <= spool.end <= 600 + 3 * 10  # what was on disk and not settled came again: credit, at most
 
 
 def test_connection_that_is_lost_while_the_spool_is_full_is_made_anew(peer: Peer, desk: Desk) -> None:
     peer.put("q", [bytes(1000)] * 100)
-    intake, spool = desk.start(spool_maxBytes="30k", credit="10")
+    receiver, spool = desk.start(spool_maxBytes="30k", credit="10")
     until(lambda: spool.full)
     peer.down()
     peer.up()
 
     def consumed() -> bool:
         spool.release(spool.end)
-        intake.released()
+        receiver.released()
         return peer.held("q") == 0
 
     until(consumed)
-    intake.check()
+    receiver.check()
 
 
 @pytest.mark.logs_errors
 def test_peer_that_stays_away_is_an_error(peer: Peer, desk: Desk) -> None:
-    intake, _ = desk.start(reconnect_timeout="300ms")
+    receiver, _ = desk.start(reconnect_timeout="300ms")
     until(lambda: peer.receivers("q") == 1)
     peer.down()
-    intake.wait_until(lambda: False)
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match=r"no success for 0\.3 s"):
-        intake.check()
+        receiver.check()
 
 
 @pytest.mark.logs_errors
 def test_peer_that_refuses_is_an_error_with_its_condition(peer: Peer, desk: Desk) -> None:
-    intake, _ = desk.start(address=peer.missing())
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start(address=peer.missing())
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match=r"amqp:not-found: no (node|queue) '"):
-        intake.check()
+        receiver.check()
 
 
 @lacks("undecodable")
@@ -144,9 +144,9 @@ def test_message_that_cannot_be_decoded_is_stored_or_rejected(
 ) -> None:
     sent = [b"good", amqp.Message.from_payload(b"\x00\x53\x73\xc0\x01\x05"), b"good too"]
     server.put("q", sent)
-    intake, spool = desk.start(columns=columns)
+    receiver, spool = desk.start(columns=columns)
     until(lambda: spool.end == 3 and server.held("q") == 0)
-    intake.check()
+    receiver.check()
     with pytest.raises(SegmentError, match="decode-error"):
         read(spool.slices(0, 3))
     desk.stop()
@@ -180,13 +180,13 @@ def test_receiving_rests_while_the_disk_is_full_and_goes_on(
     peer.put("q", numbered(50))
     with monkeypatch.context() as patch:
         full = no_room(patch)
-        intake, spool = desk.start(credit="20")
+        receiver, spool = desk.start(credit="20")
         until(lambda: "receiving rests until there is room" in caplog.text)
-        intake.check()
+        receiver.check()
         assert (spool.end, peer.held("q")) == (0, 50)
         full.clear()
         until(lambda: spool.end == 50 and peer.held("q") == 0)
-        intake.check()
+        receiver.check()
     assert bodies(spool) == [b"%d" % number for number in range(50)]
     assert "receiving goes on" in caplog.text
 
@@ -199,10 +199,10 @@ def test_emptying_with_a_full_disk_and_nothing_to_consume_is_an_error_and_settle
     peer.put("q", numbered(5))
     with monkeypatch.context() as patch:
         no_room(patch)
-        intake, spool = desk.start(emptying=True, reconnect_timeout="1s")
-        intake.wait_until(lambda: False)
+        receiver, spool = desk.start(emptying=True, reconnect_timeout="1s")
+        receiver.wait_until(lambda: False)
         with pytest.raises(SpoolReceiverError, match="no row whose consumption would make room"):
-            intake.check()
+            receiver.check()
     desk.stop()
     until(lambda: peer.receivers("q") == 0)
     assert (spool.end, peer.held("q")) == (0, 5)
@@ -213,20 +213,20 @@ def test_credit_is_bounded_in_octets(peer: Peer, desk: Desk, monkeypatch: pytest
     Spool(desk.folder / "spool").close()
     with monkeypatch.context() as patch:
         full = no_room(patch)
-        intake, spool = desk.start(credit_maxBytes="2m")
+        receiver, spool = desk.start(credit_maxBytes="2m")
         until(lambda: spool.full)
-        assert intake._busy <= 2
+        assert receiver._busy <= 2
         full.clear()
         until(lambda: spool.end == 60)
-    assert intake._credit.most == 2 * 2**20 // 100_006
+    assert receiver._credit.most == 2 * 2**20 // 100_006
 
 
 def test_stop_writes_and_settles_what_has_come(peer: Peer, desk: Desk) -> None:
     peer.put("q", numbered(30))
-    intake, spool = desk.start(spool_flushInterval="1m", credit="100")
-    until(lambda: hasattr(intake, "_busy") and intake._busy + spool.end == 30)
+    receiver, spool = desk.start(spool_flushInterval="1m", credit="100")
+    until(lambda: hasattr(receiver, "_busy") and receiver._busy + spool.end == 30)
     assert spool.end < 30
-    intake.stop()
+    receiver.stop()
     assert spool.end == 30
     until(lambda: peer.held("q") == 0)
 
@@ -239,9 +239,9 @@ def test_what_comes_again_is_known_by_its_id(peer: Peer, desk: Desk, dedup: str,
     spool.release(10)
     desk.stop()
     peer.put("q", numbered(10))
-    intake, spool = desk.start(dedup=dedup)
+    receiver, spool = desk.start(dedup=dedup)
     until(lambda: peer.held("q") == 0)
-    intake.stop()
+    receiver.stop()
     assert spool.end == rows
 
 
@@ -260,10 +260,10 @@ def test_disk_that_fails_is_an_error_and_settles_nothing(
 
     monkeypatch.setattr(Spool, "write", fail)
     peer.put("q", [b"x"])
-    intake, _ = desk.start()
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start()
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match=r"cannot be written.*Input/output error"):
-        intake.check()
+        receiver.check()
     until(lambda: peer.receivers("q") == 0)
     assert [message.body for message in peer.take("q")] == [b"x"]
 
@@ -281,23 +281,23 @@ def test_password_is_taken_from_the_environment(
     monkeypatch.setenv("SECRET", password)
     for mechanism in peer.mechanisms:
         peer.put("q", [b"x"])
-        intake, _ = desk.start(**given, sasl_mechanism=mechanism, emptying=True)
-        intake.wait_until(lambda: False)
-        intake.check()
+        receiver, _ = desk.start(**given, sasl_mechanism=mechanism, emptying=True)
+        receiver.wait_until(lambda: False)
+        receiver.check()
         assert peer.held("q") == 0
         desk.stop()
     monkeypatch.setenv("SECRET", "wrong")
-    intake, _ = desk.start(**given, sasl_mechanism="PLAIN")
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start(**given, sasl_mechanism="PLAIN")
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match="has failed"):
-        intake.check()
+        receiver.check()
 
 
 def test_message_after_a_pause_is_written_at_once(peer: Peer, desk: Desk) -> None:
     peer.address("q")
-    intake, spool = desk.start(spool_flushInterval="1m")
-    until(lambda: hasattr(intake, "_written_at"))
-    intake._written_at -= 60  # as if a minute had gone by
+    receiver, spool = desk.start(spool_flushInterval="1m")
+    until(lambda: hasattr(receiver, "_written_at"))
+    receiver._written_at -= 60  # as if a minute had gone by
     peer.put("q", [b"one"])
     until(lambda: spool.end == 1)
 
@@ -306,19 +306,19 @@ def test_intake_is_pressed_while_very_many_messages_come(
     peer: Peer, desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trio_amqp10.spark.spool_receiver._FAST", 1000)
-    intake, spool = desk.start(spool_flushInterval="0.5s")
-    assert not intake.pressed
-    until(lambda: intake._connected)
-    intake._wrote_at -= 60  # as if a minute had gone by
+    receiver, spool = desk.start(spool_flushInterval="0.5s")
+    assert not receiver.pressed
+    until(lambda: receiver._connected)
+    receiver._wrote_at -= 60  # as if a minute had gone by
     peer.put("q", numbered(20))
     until(lambda: spool.end == 20)
-    assert not intake.pressed  # however fast those came, the spool had waited for long
+    assert not receiver.pressed  # however fast those came, the spool had waited for long
     filling = threading.Thread(target=peer.put, args=("q", [amqp.Message(b"x")] * 20_000))
     filling.start()  # some are received while others are sent
-    until(lambda: intake.pressed)
+    until(lambda: receiver.pressed)
     filling.join()
     until(lambda: spool.end == 20_020)
-    until(lambda: not intake.pressed)
+    until(lambda: not receiver.pressed)
 
 
 def test_emptying_ends_though_a_producer_keeps_up(
@@ -332,10 +332,10 @@ def test_emptying_ends_though_a_producer_keeps_up(
         write(spool, rows, fill)
 
     monkeypatch.setattr(Spool, "write", write_and_put)
-    intake, spool = desk.start(emptying=True, credit="50")
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert intake.emptied
+    receiver, spool = desk.start(emptying=True, credit="50")
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert receiver.emptied
     found = bodies(spool)
     assert found[:300] == [b"%d" % number for number in range(300)]
     assert len(found) <= 300 + 50  # what came until the first answer counts too
@@ -370,12 +370,12 @@ class Endless(amqp.Node):
 @lacks("inside")
 def test_emptying_ends_in_time_if_the_peer_does_not_say_how_many_wait(server: Server, desk: Desk) -> None:
     server.ask(lambda: server.container.add_node(Endless("endless")))
-    intake, spool = desk.start(
+    receiver, spool = desk.start(
         emptying=True, address="endless", availableNowTimeout="300ms", credit="10", spool_flushRows="10"
     )
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert intake.emptied
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert receiver.emptied
     assert spool.end >= 10
 
 
@@ -395,9 +395,9 @@ class Mute(amqp.Node):
 def test_emptying_ends_when_a_drain_is_not_answered_and_nothing_comes(server: Server, desk: Desk) -> None:
     server.ask(lambda: server.container.add_node(Mute("mute")))
     began = time.monotonic()
-    intake, spool = desk.start(emptying=True, address="mute", availableNowIdle="300ms")
-    intake.wait_until(lambda: False)
-    intake.check()
+    receiver, spool = desk.start(emptying=True, address="mute", availableNowIdle="300ms")
+    receiver.wait_until(lambda: False)
+    receiver.check()
     assert bodies(spool) == [b"1", b"2"]
     assert time.monotonic() - began < 8  # it would be 10 without the option
 

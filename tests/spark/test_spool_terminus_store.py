@@ -27,11 +27,11 @@ def numbers(count: int) -> list[bytes]:
 
 
 class Killed(BaseException):
-    """Ends an intake as a crash would: nobody says farewell."""
+    """Ends an receiver as a crash would: nobody says farewell."""
 
 
 def kill_at(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the next intake die there: what it says from then on does not reach the peer."""
+    """Have the next receiver die there: what it says from then on does not reach the peer."""
 
     def die(here: str) -> None:
         if here == place:
@@ -43,13 +43,13 @@ def kill_at(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def killed(desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str, **given: str) -> Spool:
-    """An intake that dies there; its spool."""
+    """An receiver that dies there; its spool."""
     with monkeypatch.context() as patch:
         kill_at(place, patch)
-        intake, spool = desk.start(**given)
-        intake.wait_until(lambda: False)
+        receiver, spool = desk.start(**given)
+        receiver.wait_until(lambda: False)
         with pytest.raises(SpoolReceiverError):
-            intake.check()
+            receiver.check()
     return spool
 
 
@@ -128,13 +128,13 @@ def test_link_is_closed_when_told_to_stop(
 
 def test_connection_that_is_lost_brings_nothing_twice(server: Server, desk: Desk) -> None:
     server.put("q", numbers(5000))
-    intake, spool = desk.start(dedup="link", credit="100", links="2", spool_flushRows="50")
+    receiver, spool = desk.start(dedup="link", credit="100", links="2", spool_flushRows="50")
     for turn in range(1, 5):
         until(lambda turn=turn: spool.end >= 500 * turn)
         server.down()
         server.up()
     until(lambda: spool.end >= 5000 and server.held("q") == 0)
-    intake.check()
+    receiver.check()
     assert sorted(consumed(spool)) == numbers(5000)
 
 
@@ -144,10 +144,10 @@ def test_emptying_takes_all_of_it_once(server: Server, desk: Desk, monkeypatch: 
     given: dict[str, Any] = {"dedup": "link", "credit": "200", "spool_flushRows": "100"}
     taken = consumed(killed(desk, monkeypatch, "synced", **given))
     desk.stop()
-    intake, spool = desk.start(emptying=True, **given)
-    intake.wait_until(lambda: False)
-    intake.check()
-    assert intake.emptied
+    receiver, spool = desk.start(emptying=True, **given)
+    receiver.wait_until(lambda: False)
+    receiver.check()
+    assert receiver.emptied
     assert sorted(taken + consumed(spool)) == numbers(1000)
     assert server.held("q") == 0
 
@@ -183,11 +183,11 @@ def test_disk_that_is_full_lets_nothing_come_until_it_has_room(
 
     with monkeypatch.context() as patch:
         patch.setattr("trio_amqp10.spark.spool.os.fsync", refuse)
-        intake, spool = desk.start(dedup="link")
+        receiver, spool = desk.start(dedup="link")
         until(lambda: "receiving rests until there is room" in caplog.text)
         assert (spool.end, server.held("q")) == (0, 3)
     until(lambda: spool.end == 3 and server.held("q") == 0)
-    intake.check()
+    receiver.check()
 
 
 @pytest.mark.logs_errors
@@ -200,10 +200,10 @@ def test_disk_that_fails_is_an_error_before_anything_comes(
     server.put("q", numbers(3))
     Spool(desk.folder / "spool").close()
     monkeypatch.setattr(Spool, "note", fail)
-    intake, _ = desk.start(dedup="link")
-    intake.wait_until(lambda: False)
+    receiver, _ = desk.start(dedup="link")
+    receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match=r"cannot be written: .*Input/output error"):
-        intake.check()
+        receiver.check()
     assert server.held("q") == 3
 
 
@@ -230,9 +230,9 @@ def test_subscription_goes_on_while_nobody_receives(server: Server, desk: Desk, 
 def test_subscription_that_is_emptied_goes_on(server: Server, desk: Desk, dedup: str) -> None:
     server.ask(lambda: server.container.add_topic("news"))
     for turn in range(3):
-        intake, spool = desk.start(emptying=True, dedup=dedup, **SUBSCRIBED)
-        intake.wait_until(lambda: False)
-        intake.check()
+        receiver, spool = desk.start(emptying=True, dedup=dedup, **SUBSCRIBED)
+        receiver.wait_until(lambda: False)
+        receiver.check()
         assert spool.end == 10 * turn
         desk.stop()
         server.put("news", numbers(10))

@@ -66,7 +66,7 @@ class Backlog:
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._external = options.lanes == "external"
-        self._intake: SpoolReceiver | None = None
+        self._receiver: SpoolReceiver | None = None
         self._processes: LaneProcesses | None = None
         self._snapshot: Positions | None = None
         self._rate = 0.0
@@ -91,7 +91,7 @@ class Backlog:
 
     def receive(self, *, emptying: bool) -> None:
         """Begin to receive, if that has not begun: ``emptying`` takes what is there, and no more."""
-        if self._intake is not None or self._processes is not None or self._external:
+        if self._receiver is not None or self._processes is not None or self._external:
             return
         if self._options.has_lanes:
             self._processes = LaneProcesses(
@@ -102,7 +102,7 @@ class Backlog:
         # The process is this reader's alone. Rows are made by the thousand and die together, and to look through them
         # for cycles again and again is a sixth of the work.
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-        self._intake = SpoolReceiver(self._options, self._spool, emptying=emptying)
+        self._receiver = SpoolReceiver(self._options, self._spool, emptying=emptying)
 
     def check(self) -> None:
         """Raise what receiving has failed with.
@@ -110,15 +110,17 @@ class Backlog:
         Raises:
             SpoolReceiverError, LaneError: with the peer's condition in its text.
         """
-        for receiving in (self._intake, self._processes):
+        for receiving in (self._receiver, self._processes):
             if receiving is not None:
                 receiving.check()
 
     def wait(self, start: Position, most: int | None) -> None:
         """Wait until so many rows are there, all is taken that there is to take, or receiving has failed."""
         spool = self._spool
-        if self._intake is not None and spool is not None:
-            self._intake.wait_until(lambda: _enough(self.rows(start, self.end(start)), most, full=spool.full))
+        if self._receiver is not None and spool is not None:
+            self._receiver.wait_until(
+                lambda: _enough(self.rows(start, self.end(start)), most, full=spool.full)
+            )
         while self._processes is not None and not self._processes.finished:
             rows = self.rows(start, self.end(start))
             # A lane that is full waits for Spark, whatever the others do.
@@ -154,7 +156,7 @@ class Backlog:
     @property
     def pressed(self) -> bool:
         """Whether more than 10,000 messages a second come at present."""
-        return (self._intake is not None and self._intake.pressed) or self._rate > _FAST
+        return (self._receiver is not None and self._receiver.pressed) or self._rate > _FAST
 
     # -- what there is ----------------------------------------------------------------------
 
@@ -278,14 +280,14 @@ class Backlog:
             self._spool.release(position.row)
         if self._lanes is not None:
             self._lanes.release(position.lanes)
-        if self._intake is not None:
-            self._intake.released()
+        if self._receiver is not None:
+            self._receiver.released()
 
     def close(self) -> None:
         """Stop receiving, and let another query have it."""
-        intake, self._intake = self._intake, None
+        receiver, self._receiver = self._receiver, None
         processes, self._processes = self._processes, None
-        for receiving in (intake, processes):
+        for receiving in (receiver, processes):
             if receiving is not None:
                 receiving.stop()
         if self._spool is not None:

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from .offset_stream import LogBatchReader, LogReader
 from .options import BrowseOptions, LogOptions, OptionError, QueueOptions, SinkOptions
-from .readers import BrowseReader, QueueReader
+from .readers import BrowseReader, QueueStreamReader
 from .schema import check_sink, read_schema
 from .writers import BatchWriter, StreamWriter
 
@@ -64,7 +64,7 @@ class Amqp10DataSource(DataSource):
         _check_schema(schema, options)
         return BrowseReader(options)
 
-    def streamReader(self, schema: StructType) -> QueueReader | LogReader:  # noqa: N802 - Spark's name
+    def streamReader(self, schema: StructType) -> QueueStreamReader | LogReader:  # noqa: N802 - Spark's name
         """For ``spark.readStream``."""
         if self._is_log:
             replayed = LogOptions.parse(self.options)
@@ -73,7 +73,7 @@ class Amqp10DataSource(DataSource):
             return LogReader(replayed)
         options = QueueOptions.parse(self.options)
         _check_schema(schema, options)
-        return QueueReader(options)
+        return QueueStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """For ``df.write``."""

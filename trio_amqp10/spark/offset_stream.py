@@ -83,7 +83,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._target: dict[str, int] | None = None
         self._ends: dict[str, int] = {}
-        self._patience = BatchLinger(options.max_trigger_delay, 0.0)
+        self._linger = BatchLinger(options.max_trigger_delay, 0.0)
 
     # -- on the driver ----------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         least = max(self._options.min_rows or 0, limit.min_rows if isinstance(limit, ReadMinRows) else 0)
         if isinstance(limit, ReadMaxRows):
             least = min(least, limit.max_rows)
-        over = self._patience.is_over(rows, least, time.monotonic(), pressed=False)
+        over = self._linger.is_over(rows, least, time.monotonic(), pressed=False)
         return chosen if over else start
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from .options import BrowseOptions, QueueOptions
 
-__all__ = ["BrowseReader", "QueueReader"]
+__all__ = ["BrowseReader", "QueueStreamReader"]
 
 _MOST_ROWS: Final = 100_000
 """Rows of a partition, at most, if segments are small enough."""
@@ -60,13 +60,13 @@ class SpoolPartition(InputPartition):
         self.slices = slices
 
 
-class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Empties a queue into the spool, and gives Spark what is there."""
 
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
         self._available_now = False
-        self._patience = BatchLinger(options.max_trigger_delay, options.backlog_delay)
+        self._linger = BatchLinger(options.max_trigger_delay, options.backlog_delay)
         self._opened: Backlog | None = None
 
     # -- on the driver ----------------------------------------------------------------------
@@ -106,7 +106,7 @@ class QueueReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         pressed = backlog.pressed and not (
             self._available_now or backlog.is_resting(at) or (most is not None and rows >= most)
         )
-        if not self._patience.is_over(rows, least, time.monotonic(), pressed=pressed):
+        if not self._linger.is_over(rows, least, time.monotonic(), pressed=pressed):
             return backlog.offset(at)
         end = backlog.cut(at, end, most, octets)
         passing("offset")

@@ -96,7 +96,7 @@ class SpoolReceiver:
         self._scope = trio.CancelScope()
         self._connected = False
         self._begin_counting()
-        self._thread = threading.Thread(target=self._main, name="amqp10 intake", daemon=True)
+        self._thread = threading.Thread(target=self._main, name="amqp10 spool receiver", daemon=True)
         self._thread.start()
 
     # -- for the thread that Spark calls in -------------------------------------------------
@@ -105,7 +105,7 @@ class SpoolReceiver:
         """Raise what receiving has failed with.
 
         Raises:
-            IntakeError: with the peer's condition in its text, and the failure as its cause.
+            SpoolReceiverError: with the peer's condition in its text, and the failure as its cause.
         """
         failure = self._failure
         if failure is not None:

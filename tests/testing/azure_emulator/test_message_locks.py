@@ -316,7 +316,7 @@ def test_options_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
 
 async def test_deadlines_of_messages_that_are_gone_are_forgotten(autojump_clock: MockClock) -> None:
     bus = bus_of(q=EntityOptions(default_message_time_to_live=900))
-    ledger = bus.entities["q"].ledger
+    messages = bus.entities["q"].messages
     async with (
         open_client(bus) as conn,
         conn.open_receiver("q", guarantee="at-most-once", credit=500) as receiver,
@@ -324,7 +324,7 @@ async def test_deadlines_of_messages_that_are_gone_are_forgotten(autojump_clock:
         await put(conn, "q", *range(500))
         for number in range(500):
             assert (await receiver.receive()).message.body == number
-        assert (len(ledger), len(ledger._timers)) == (0, 0)
+        assert (len(messages), len(messages._timers)) == (0, 0)
         await put(conn, "q", "more")
         assert (await receiver.receive()).message.body == "more"
 

@@ -19,7 +19,7 @@ them, the topic does as ``overflow`` says:
 ``wait``          senders get no more credit: the slowest sets the pace
 ================  ==================================================================================
 
-A durable subscription that stays survives the process, and the durable messages in it do (``subscribers``): one of
+A durable subscription that stays survives the process, and the durable messages in it do (``stored_subscriptions``): one of
 these is accepted once it is on disk for every subscription that keeps it there.
 
 What goes to many subscriptions, or is compared with the filters of many, is done in pieces (``turns``); its sender waits meanwhile.

@@ -53,7 +53,7 @@ class Entity(Node):
 
     Attributes:
         rules: as given.
-        ledger: what it holds.
+        messages: what it holds.
         sessions: who has which.
         graveyard: its dead-letter queue, or None.
     """
@@ -83,7 +83,7 @@ class Entity(Node):
             self.graveyard = Entity(
                 address + DEAD_LETTER_QUEUE, lasting, clock, deadline_timer, dead=True, accepts_senders=False
             )
-        self.ledger: EntityMessages = EntityMessages(options, clock, self._on_available, self.graveyard)
+        self.messages: EntityMessages = EntityMessages(options, clock, self._on_available, self.graveyard)
         self._deadline_timer = deadline_timer
         self._clock = clock
         self._waiting: dict[Outlet, str | None] = {}
@@ -106,7 +106,7 @@ class Entity(Node):
 
     def receive(self, record: StoredMessage) -> int:
         """Hold a message; returns its number."""
-        number = self.ledger.enqueue(record)
+        number = self.messages.enqueue(record)
         self._deadline_timer.check()
         return number
 
@@ -136,9 +136,9 @@ class Entity(Node):
 
     def _serve(self, outlet: Outlet, lane: str | None) -> None:
         while outlet.ready():
-            held = self.ledger.take(lane, outlet.max_message_size)
+            held = self.messages.take(lane, outlet.max_message_size)
             if held is None:
-                left = self.ledger.first(lane)
+                left = self.messages.first(lane)
                 if left is not None:
                     outlet.outgrow(left.size)
                 outlet.rest(0)
@@ -147,10 +147,10 @@ class Entity(Node):
                 return
             self._give(outlet, held)
         self._waiting.pop(outlet, None)
-        outlet.rest(self.ledger.available(lane))
+        outlet.rest(self.messages.available(lane))
 
     def _give(self, outlet: Outlet, held: LockableMessage) -> None:
-        lock = self.ledger.lock(held)
+        lock = self.messages.lock(held)
         try:
             outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
         except Exception:
@@ -178,11 +178,11 @@ class Entity(Node):
         """Give the next message to one that waited; False if it cannot have it."""
         if not outlet.ready():
             return False
-        held = self.ledger.take(lane, outlet.max_message_size)
+        held = self.messages.take(lane, outlet.max_message_size)
         if held is not None:
             self._give(outlet, held)
         elif (
-            self.ledger.first(lane) is not None
+            self.messages.first(lane) is not None
         ):  # too large: unless another takes it, that is all that is left
             outlet.peer.start_soon(self._look_again, outlet)
         if outlet in self.outlets and outlet.ready():
@@ -198,7 +198,7 @@ class Entity(Node):
         self._waiting.pop(outlet, None)
         limit = outlet.max_message_size
         if limit is not None and not any(each.max_message_size == limit for each in self.outlets):
-            self.ledger.forget_limit(limit)
+            self.messages.forget_limit(limit)
         lock = self._session_locks.pop(outlet, None)
         if lock is not None:
             self.release(lock, failed=False)
@@ -215,7 +215,7 @@ class Entity(Node):
     def _match(self) -> None:
         seekers = self.sessions.seekers
         while seekers:
-            free = next((lane for lane in self.ledger.lanes if lane not in self.sessions), None)
+            free = next((lane for lane in self.messages.lanes if lane not in self.sessions), None)
             if free is None:
                 return
             seekers.popleft().found(free)
@@ -223,7 +223,7 @@ class Entity(Node):
     def release(self, lock: SessionLock, *, failed: bool) -> None:
         """The session is free again."""
         if self.sessions.end(lock):
-            self.ledger.release_session(lock.session, failed=failed)
+            self.messages.release_session(lock.session, failed=failed)
             self._match()
 
     # -- time -------------------------------------------------------------------------------
@@ -239,18 +239,18 @@ class Entity(Node):
         for seeker in [each for each in self.sessions.seekers if each.expires_at <= now]:
             self.sessions.seekers.remove(seeker)
             seeker.given_up()
-        self.ledger.sweep()
+        self.messages.sweep()
 
     def next_deadline(self) -> float:
         """When ``sweep`` may have something to do; infinite for never."""
-        return min(self.ledger.next_deadline(), self.sessions.next_deadline())
+        return min(self.messages.next_deadline(), self.sessions.next_deadline())
 
     def statistics(self) -> dict[str, int]:
-        return super().statistics() | {"messages": len(self.ledger), "locked": self.ledger.locked}
+        return super().statistics() | {"messages": len(self.messages), "locked": self.messages.locked}
 
     def __len__(self) -> int:
         """Messages held, in any state."""
-        return len(self.ledger)
+        return len(self.messages)
 
 
 def take_records(

@@ -15,7 +15,7 @@ went out on; whoever has its token may settle it. What is not completed is avail
 place, and dead after so many attempts. Messages of a session lie in a lane of their own; their locks end with the
 lock on the session.
 
-There is no timer: whoever touches the ledger sweeps it first, and ``next_deadline`` says when it matters to others.
+There is no timer: whoever touches the messages sweeps them first, and ``next_deadline`` says when it matters to others.
 Knows records and times; knows no links.
 """
 

@@ -61,7 +61,7 @@ _FIELDS: Final = Fields("statusCode", "statusDescription", "errorCondition")
 class Managed(Protocol):
     """A queue, a subscription or a topic."""
 
-    ledger: EntityMessages
+    messages: EntityMessages
     address: str
 
     def check(self, record: StoredMessage) -> None:
@@ -89,7 +89,7 @@ class EntityManagement(RequestResponseNode):
     def __init__(self, entity: Managed, post: Post, on_change: Callable[[], object]) -> None:
         super().__init__(entity.address + MANAGEMENT, post, _FIELDS)
         self._managed = entity
-        self._ledger = entity.ledger
+        self._messages = entity.messages
         self._on_change = on_change
         self._operations: dict[str, tuple[Action, Callable[[Mapping[Any, Any]], Any]]] = {
             "schedule-message": ("send", self._schedule),
@@ -158,7 +158,7 @@ class EntityManagement(RequestResponseNode):
         return {"sequence-numbers": Array(numbers, "long")}
 
     def _cancel(self, asked: Mapping[Any, Any]) -> Any:
-        self._ledger.cancel(_items(asked, "sequence-numbers", int))
+        self._messages.cancel(_items(asked, "sequence-numbers", int))
         return {}
 
     # -- messages that are here -------------------------------------------------------------
@@ -167,7 +167,7 @@ class EntityManagement(RequestResponseNode):
         count = min(_number(asked, "message-count"), _MOST)
         shown: list[Any] = []
         octets = 0
-        for held in self._ledger.peek(_number(asked, "from-sequence-number"), _session(asked)):
+        for held in self._messages.peek(_number(asked, "from-sequence-number"), _session(asked)):
             payload = held.render()
             octets += len(payload)
             if len(shown) >= count or (shown and octets > _OCTETS):
@@ -177,7 +177,7 @@ class EntityManagement(RequestResponseNode):
 
     def _receive(self, asked: Mapping[Any, Any]) -> Any:
         locking = asked.get("receiver-settle-mode") == ReceiverSettleMode.SECOND
-        found = self._ledger.defer_out(_items(asked, "sequence-numbers", int), locking=locking)
+        found = self._messages.defer_out(_items(asked, "sequence-numbers", int), locking=locking)
         messages: list[Any] = []
         for held in found:
             each: dict[str, Any] = {"message": held.render()}
@@ -187,12 +187,12 @@ class EntityManagement(RequestResponseNode):
         return {"messages": messages}
 
     def _locks(self, asked: Mapping[Any, Any]) -> list[MessageLock]:
-        return [self._ledger.find(token) for token in _items(asked, "lock-tokens", uuid.UUID)]
+        return [self._messages.find(token) for token in _items(asked, "lock-tokens", uuid.UUID)]
 
     def _renew(self, asked: Mapping[Any, Any]) -> Any:
         locks = self._locks(asked)
         for lock in locks:
-            self._ledger.renew(lock)
+            self._messages.renew(lock)
         return {"expirations": Array([Timestamp(lock.wall or 0) for lock in locks], "timestamp")}
 
     def _update(self, asked: Mapping[Any, Any]) -> Any:
@@ -200,12 +200,12 @@ class EntityManagement(RequestResponseNode):
         changes: Any = asked.get("properties-to-modify")
         properties: dict[Any, Any] = changes if changes.__class__ is dict else {}
         reason, description = asked.get("deadletter-reason"), asked.get("deadletter-description")
-        ledger = self._ledger
+        messages = self._messages
         settle: dict[str, Callable[[MessageLock], None]] = {
-            "completed": ledger.complete,
-            "abandoned": lambda lock: ledger.abandon(lock, properties),
-            "defered": lambda lock: ledger.defer(lock, properties),
-            "suspended": lambda lock: ledger.bury(lock, reason, description, properties),
+            "completed": messages.complete,
+            "abandoned": lambda lock: messages.abandon(lock, properties),
+            "defered": lambda lock: messages.defer(lock, properties),
+            "suspended": lambda lock: messages.bury(lock, reason, description, properties),
         }
         if status not in settle:
             raise RefusedError(ARGUMENT_ERROR, f"disposition-status {status!r}: one of {', '.join(settle)}")
@@ -236,7 +236,7 @@ class EntityManagement(RequestResponseNode):
         if isinstance(since, Timestamp) and since < _FAR:
             names = [name for name, (_, when) in states.items() if when > since]
         else:
-            found = dict.fromkeys(held.record.session for held in self._ledger.peek(0, None))
+            found = dict.fromkeys(held.record.session for held in self._messages.peek(0, None))
             found |= dict.fromkeys(name for name, (state, _) in states.items() if state is not None)
             names = [name for name in found if name is not None]
         skip = _number(asked, "skip")

@@ -1,6 +1,6 @@
 """Lockable messages of an entity, and the lock of one receiver, a lease.
 
-Knows what each answer of a receiver means to the ledger; does not know what the ledger does.
+Knows what each answer of a receiver means to the messages; does not know what these do.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class MessageLock(Lease):
         wall: the same in milliseconds since 1970, or None.
     """
 
-    __slots__ = ("_ledger", "expires_at", "held", "token", "wall")
+    __slots__ = ("_messages", "expires_at", "held", "token", "wall")
 
-    def __init__(self, ledger: EntityMessages, held: LockableMessage) -> None:
-        self._ledger = ledger
+    def __init__(self, messages: EntityMessages, held: LockableMessage) -> None:
+        self._messages = messages
         self.token: Final = uuid.uuid4()
         self.held: LockableMessage = held
         self.expires_at: float = math.inf
@@ -85,17 +85,17 @@ class MessageLock(Lease):
     # -- as a lease: each raises RefusedError where it is lost --------------------------------
 
     def accepted(self) -> None:
-        self._ledger.complete(self)
+        self._messages.complete(self)
 
     def rejected(
         self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
     ) -> None:
         said = dict(info or {})
         reason, why = said.pop(REASON, condition), said.pop(DESCRIPTION, description)
-        self._ledger.bury(self, reason, why, said)
+        self._messages.bury(self, reason, why, said)
 
     def released(self) -> None:
-        self._ledger.abandon(self, failed=False)
+        self._messages.abandon(self, failed=False)
 
     def modified(
         self,
@@ -105,9 +105,9 @@ class MessageLock(Lease):
         annotations: Mapping[Any, Any] | None,
     ) -> None:
         if undeliverable_here:
-            self._ledger.defer(self, annotations)
+            self._messages.defer(self, annotations)
         else:
-            self._ledger.abandon(self, annotations)
+            self._messages.abandon(self, annotations)
 
     def lost(self) -> None:
         """The link is gone. The lock stays: its holder may come back with the token."""

@@ -37,14 +37,14 @@ class ServiceBusTopic(Node):
         deadline_timer: wakes it when something is due.
 
     Attributes:
-        ledger: messages that are to come later.
+        messages: messages that are to come later.
     """
 
     accepts_senders = True
 
     def __init__(self, address: str, clock: Clock, deadline_timer: DeadlineTimer) -> None:
         super().__init__(address)
-        self.ledger: EntityMessages = EntityMessages(EntityOptions(), clock, self._on_available, None)
+        self.messages: EntityMessages = EntityMessages(EntityOptions(), clock, self._on_available, None)
         self._deadline_timer = deadline_timer
         self._subscriptions: list[Entity] = []
 
@@ -65,14 +65,14 @@ class ServiceBusTopic(Node):
 
     def receive(self, record: StoredMessage) -> int:
         """Hand a message on, now or when it is due; returns its number here."""
-        number = self.ledger.enqueue(record)
+        number = self.messages.enqueue(record)
         self._deadline_timer.check()
         return number
 
     def _on_available(self, lane: str | None) -> None:
-        held = self.ledger.take(lane)
+        held = self.messages.take(lane)
         assert held is not None
-        self.ledger.lock(held).accepted()  # it is in the hands of the subscriptions
+        self.messages.lock(held).accepted()  # it is in the hands of the subscriptions
         for entity in self._subscribed(held.record):
             copied = held.record.copy()
             copied.origin = copied.number
@@ -87,8 +87,8 @@ class ServiceBusTopic(Node):
 
     def sweep(self) -> None:
         """Do what is due."""
-        self.ledger.sweep()
+        self.messages.sweep()
 
     def next_deadline(self) -> float:
         """When ``sweep`` has something to do; infinite for never."""
-        return self.ledger.next_deadline()
+        return self.messages.next_deadline()
