@@ -310,7 +310,7 @@ def test_slices_leave_the_rest_for_later() -> None:
         connection.receive_slice(b"", 0.0)
         rounds += 1
     assert rounds > 3
-    assert connection.inbox.frames == 52
+    assert connection.frame_reader.frames == 52
 
 
 def test_write_buffer_is_true_with_dispositions_alone() -> None:

@@ -121,7 +121,7 @@ class Victim:
         if connection.state is ConnectionState.OPENED:
             assert not self.faults
         if (
-            connection.state is ConnectionState.OPENED and not connection.inbox._chunks
+            connection.state is ConnectionState.OPENED and not connection.frame_reader._chunks
         ):  # else in the middle of a frame
             free = next(n for n in range(63) if n not in connection.channels.theirs)
             self.feed(frame("begin", channel=free, **BEGIN))

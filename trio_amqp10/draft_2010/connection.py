@@ -59,7 +59,7 @@ class DraftConnection(Connection):
         self.frame_writer: Final = FrameWriter(self.limits.output_soft, self)
         self.context.write_buffer = self.frame_writer
         self.write_buffer: WriteBuffer = self.frame_writer
-        self.inbox: FrameReader = DraftFrameReader(self.context)
+        self.frame_reader: FrameReader = DraftFrameReader(self.context)
         strict = self.strict == Strict.all(True)
         self._translator = FrameTranslator(self, self._feed, strict=strict)
         self.ending: dict[Session, None] = {}

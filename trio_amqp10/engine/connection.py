@@ -1,6 +1,6 @@
 """The connection endpoint: header, open, channels, time-outs, close (2.4).
 
-Octets come in through ``receive_data``, frames are found by the inbox and handed to the session that
+Octets come in through ``receive_data``, frames are found by the frame reader and handed to the session that
 their channel maps to, and octets go out through ``data_to_send``. The endpoint has no role: it never
 learns whether it dialled. It knows no layer below (``layer_stack`` puts SASL under it), no clock, no
 socket.
@@ -74,7 +74,7 @@ class Connection(Lifecycle):
         local: our open, sent or yet to be.
         remote: the peer's open, once read.
         error: why the connection is over, where an error ended it.
-        inbox: what was read so far.
+        frame_reader: what was read so far.
         write_buffer: what waits to be written.
         channels: the sessions.
         names: the links by name.
@@ -90,7 +90,7 @@ class Connection(Lifecycle):
         "container_id",
         "context",
         "error",
-        "inbox",
+        "frame_reader",
         "limits",
         "local",
         "names",
@@ -142,7 +142,7 @@ class Connection(Lifecycle):
         self._open = _encode_open(self.local)
         self.remote: Open | None = None
         self.error: Error | None = None
-        self.inbox: FrameReader = FrameReader(self.context)
+        self.frame_reader: FrameReader = FrameReader(self.context)
         self.channels: SessionChannels = SessionChannels(self.limits.channel_max)
         self.names: Final = LinkNames()
         self._wants_open = False
@@ -155,7 +155,7 @@ class Connection(Lifecycle):
     @property
     def frames_in(self) -> int:
         """Frames that were read so far, empty ones included."""
-        return self.inbox.frames
+        return self.frame_reader.frames
 
     @property
     def frames_out(self) -> int:
@@ -297,9 +297,9 @@ class Connection(Lifecycle):
             RemoteProtocolError: as ``receive_data``; what is left is to be read all the same.
         """
         self.context.now = self._idle.last_received = now
-        if self.inbox.deaf or self.state is ConnectionState.END:
+        if self.frame_reader.deaf or self.state is ConnectionState.END:
             return
-        fault = self.inbox.read(self, data, sliced=not whole)
+        fault = self.frame_reader.read(self, data, sliced=not whole)
         if self.limits.output_hard is not None and self.write_buffer.size > self.limits.output_hard:
             self.abandon(f"more than {self.limits.output_hard} octets wait for a peer that does not read")
         if fault is not None:
@@ -307,7 +307,7 @@ class Connection(Lifecycle):
 
     def has_input(self) -> bool:
         """Whether octets are left of those that came: call ``receive_slice`` again, with no octets or with more."""
-        return self.inbox.more and self.state is not ConnectionState.END
+        return self.frame_reader.more and self.state is not ConnectionState.END
 
     def frame_limit(self) -> int:
         """Octets that a frame of the peer's may have now."""
@@ -448,7 +448,7 @@ class Connection(Lifecycle):
         """The transport failed: nothing more comes in or goes out."""
         self.abandon("the transport was lost")
         self.write_buffer.on_output = None
-        self.inbox.clear()
+        self.frame_reader.clear()
 
     def abandon(self, reason: str) -> None:
         """Give up without a word: no octet of what waits is to be written."""
@@ -496,7 +496,7 @@ class Connection(Lifecycle):
         octets = self.write_buffer.take()
         if not octets:
             # The deaf will not hear the answer to their close: there is nothing to wait for.
-            return None if self.state is ConnectionState.END or self.inbox.deaf else b""
+            return None if self.state is ConnectionState.END or self.frame_reader.deaf else b""
         if context.hungry:
             hungry, context.hungry = context.hungry, {}
             for session in hungry:
@@ -511,7 +511,7 @@ class Connection(Lifecycle):
             or context.dirty
             or context.feeding
             or self.state is ConnectionState.END
-            or self.inbox.deaf
+            or self.frame_reader.deaf
         )
 
     # -- events, touched objects, time ------------------------------------------------------

@@ -236,7 +236,7 @@ class Stack:
         """
         if self._hold_until is not None and now >= self._hold_until:
             self._hold_until = None
-        if self.layer is Layer.AMQP and self.connection.inbox.greeted:
+        if self.layer is Layer.AMQP and self.connection.frame_reader.greeted:
             self._header_deadline = None
         if self.connection.remote is not None or self.layer is Layer.DEAD:
             self._header_deadline = self._open_deadline = None

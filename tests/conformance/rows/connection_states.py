@@ -82,7 +82,8 @@ REQUIREMENTS = [
         "row_65_closes_that_cross_are_not_answered_twice",
         "connection_tells_the_loss_of_its_transport_once",
         mutant=Change(
-            'return None if self.state is ConnectionState.END or self.inbox.deaf else b""', 'return b""'
+            'return None if self.state is ConnectionState.END or self.frame_reader.deaf else b""',
+            'return b""',
         ),
     ),
 ]

@@ -174,8 +174,8 @@ REQUIREMENTS = [
         "connection_reads_on_behind_its_close_until_it_is_answered",
         "connection_goes_through_close_sent_when_it_closes_first",
         mutant=Change(
-            "if self.inbox.deaf or self.state is ConnectionState.END:",
-            "if self.inbox.deaf or self.state is ConnectionState.END or self.state is ConnectionState.CLOSE_SENT:",
+            "if self.frame_reader.deaf or self.state is ConnectionState.END:",
+            "if self.frame_reader.deaf or self.state is ConnectionState.END or self.state is ConnectionState.CLOSE_SENT:",
         ),
     ),
     need(
@@ -223,7 +223,8 @@ REQUIREMENTS = [
         "row_37_octets_behind_the_close_are_dropped",
         "leaving_goes_at_once_when_the_peer_closes_too",
         mutant=Change(
-            'return None if self.state is ConnectionState.END or self.inbox.deaf else b""', 'return b""'
+            'return None if self.state is ConnectionState.END or self.frame_reader.deaf else b""',
+            'return b""',
         ),
     ),
     need(
