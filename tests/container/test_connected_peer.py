@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from trio.testing import MockClock
 
-    from trio_amqp10.container.rights.subject import SolePolicy
+    from trio_amqp10.container.rights.rights_holder import SolePolicy
 
 
 class Guest(ConnectedPeerBase):

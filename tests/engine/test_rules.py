@@ -20,7 +20,7 @@ from trio_amqp10.engine.limits import Limits
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.message import Message
-from trio_amqp10.message.body_reader import BodyReader
+from trio_amqp10.message.incremental_reader import BodyReader
 from trio_amqp10.protocol_rules import RULES, Strict
 from trio_amqp10.spec.messaging import Source, Target
 from trio_amqp10.spec.transport import End, Error

@@ -13,8 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trio_amqp10.spark.first_copies import first_copies
-from trio_amqp10.spark.lane_rows import LaneRows
 from trio_amqp10.spark.lane_spool import LaneSpool
+from trio_amqp10.spark.lanes_reader import LaneRows
 from trio_amqp10.spark.manifests import Manifest
 from trio_amqp10.spark.recent_ids import RecentIds
 

@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.spark import lane_rows, lane_spool
-from trio_amqp10.spark.lane_rows import LaneRows
+from trio_amqp10.spark import lane_spool, lanes_reader
 from trio_amqp10.spark.lane_spool import LaneSpool
+from trio_amqp10.spark.lanes_reader import LaneRows
 from trio_amqp10.spark.manifests import Manifest, Positions
 from trio_amqp10.spark.segments import Stored, segment
 from trio_amqp10.spark.spool import SpoolError, SpoolFullError
@@ -42,7 +42,7 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(autouse=True)
 def _fresh_listings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane_rows, "_AGE", 0.0)
+    monkeypatch.setattr(lanes_reader, "_AGE", 0.0)
 
 
 @pytest.fixture
@@ -285,7 +285,7 @@ def test_segment_that_was_never_published_is_deleted_after_a_day(
     rows.release(rows.ends({}))
     assert orphan in store.names("segments")
     put(opened(where, "b"), 4)
-    monkeypatch.setattr(lane_rows, "_ORPHANED", -1.0)
+    monkeypatch.setattr(lanes_reader, "_ORPHANED", -1.0)
     rows.release(rows.ends({}))
     assert orphan in store.names("segments")  # it has looked a moment ago
     rows = LaneRows(store)
@@ -344,7 +344,7 @@ def test_query_that_dies_while_it_deletes_is_followed_by_one_that_does(
             raise Died
 
     with monkeypatch.context() as patch, pytest.raises(Died):
-        patch.setattr(lane_rows, "passing", dying)
+        patch.setattr(lanes_reader, "passing", dying)
         rows.release(end)
     again = LaneRows(open_store(where))
     assert numbers(again, end, again.ends(end)) == []
@@ -489,7 +489,7 @@ def test_batch_has_first_what_was_listed_first_and_of_a_lane_what_was_written_fi
 def test_order_of_many_listings_is_remembered_roughly(
     where: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane_rows, "_MOST_MARKS", 4)
+    monkeypatch.setattr(lanes_reader, "_MOST_MARKS", 4)
     one, two = opened(where), opened(where, "b")
     rows = LaneRows(open_store(where))
     for number in range(6):

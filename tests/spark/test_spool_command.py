@@ -15,7 +15,7 @@ import trio
 from tests.cli.first_line import interrupt_at_first_line
 from trio_amqp10.cli import spool as module
 from trio_amqp10.cli.dial_options import DialOptions
-from trio_amqp10.spark.lane_rows import LaneRows
+from trio_amqp10.spark.lanes_reader import LaneRows
 from trio_amqp10.spark.storage import open_store
 
 from .desk import numbered, read, until

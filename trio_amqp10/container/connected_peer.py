@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from .rights.subject import Subject
+from .rights.rights_holder import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -16,7 +16,7 @@ import trio
 from trio_amqp10.net.read_turns import current_turns
 
 from .background_tasks import TaskRunner
-from .nodes.origins import user_of
+from .nodes.message_origin import user_of
 from .nodes.turns import each_in_turns, take_steps
 from .transactions import Transaction
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .nodes.watermark import Watermark
     from .rights.guard import Guard
     from .rights.quotas import Account
-    from .rights.subject import SolePolicy
+    from .rights.rights_holder import SolePolicy
 
 __all__ = ["ConnectedPeerBase", "Wakeable"]
 

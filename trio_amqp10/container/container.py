@@ -73,7 +73,7 @@ if TYPE_CHECKING:
     from .nodes.node import NodeWatcher
     from .nodes.turns import Turns
     from .rights.claims import Verify
-    from .rights.subject import Subject
+    from .rights.rights_holder import Subject
     from .stores.base import Store
     from .stores.group_commit import Journal
 

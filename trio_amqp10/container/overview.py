@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from .nodes.origins import user_of
+from .nodes.message_origin import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

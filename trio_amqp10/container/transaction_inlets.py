@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.errors import AmqpError, Condition
 
-from .nodes.answers import release
+from .nodes.arrival_answers import release
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from .owner_shares import OwnerShares
+from .largest_owner import OwnerShares
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.message.body_reader import BodyReader
+from trio_amqp10.message.incremental_reader import BodyReader
 
 from .errors import DeliveryAbortedError
 

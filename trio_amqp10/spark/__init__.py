@@ -25,7 +25,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``storage``          folders and object stores, whose names are written whole
 ``manifests``        which rows a lane has, by names alone
 ``lane_spool``       the spool of one lane, which one receiver writes
-``lane_rows``        the rows of all lanes, which one query consumes
+``lanes_reader``     the rows of all lanes, which one query consumes
 ``lane_program``     the process of a lane beside the driver
 ``lane_processes``   all of those, started, watched and ended
 ``first_copies``     each id once, whichever lane it came to
@@ -38,7 +38,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 ``failure_points``   where tests let processes die
 ``prefetch``         batches that are made while others are read
 ``offset_reader``    messages that a peer numbers and keeps, read from any number on
-``dedup_ledger``     a node that takes each record once, for transactions that must happen once
+``ledger_node``      a node that takes each record once, for transactions that must happen once
 ``readers``          what Spark calls to read a queue
 ``offset_stream``    what Spark calls to read logs, as a stream or a range
 ``writers``          what Spark calls to write
@@ -54,8 +54,8 @@ With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spa
 
 from __future__ import annotations
 
-from .dedup_ledger import Ledger
 from .java_home import prepare
+from .ledger_node import Ledger
 from .query_watch import QueryFigures, QueryWatch
 
 __all__ = ["Ledger", "QueryFigures", "QueryWatch", "prepare"]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from .first_copies import Identified, first_copies
 from .lane_processes import LaneProcesses
-from .lane_rows import LaneRows
+from .lanes_reader import LaneRows
 from .recent_ids import RecentIds
 from .segments import keys
 from .spool import Spool, SpoolError

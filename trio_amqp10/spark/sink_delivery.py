@@ -11,7 +11,7 @@
 With a ledger the task's record goes into the same transaction. An attempt tries first whether the ledger would take it, in
 a transaction that is rolled back; only if not, it looks for the record, and where it finds it, it has nothing to do. So
 how many records there are does not matter to a task that is not repeated. Two attempts at a time cannot both commit: a ledger
-takes a name once (``dedup_ledger``).
+takes a name once (``ledger_node``).
 
 ``released``, and ``modified`` without undeliverable-here, say "not now": such a message is sent
 again, after those that came behind it, until ``sendTimeout`` is over (3.4.4, 3.4.5).
@@ -38,8 +38,8 @@ from trio_amqp10.spec.messaging import Source
 
 from .connection_pool import borrow
 from .connections import dialling
-from .dedup_ledger import BATCH, CLAIMED, JOB
 from .failure_points import passing
+from .ledger_node import BATCH, CLAIMED, JOB
 from .source_selection import selecting
 
 if TYPE_CHECKING:

@@ -33,11 +33,11 @@ from .errors import (
 from .login import AmqPlain
 from .messages import PublishProperties
 from .opening import ChannelOpening
+from .pending_publish import Outcome, Ticket
 from .publisher import Publisher
 from .queues import Exchange, Queue
 from .requester import ReplyLostError, Requester, RequesterOpening
 from .returns import Returns
-from .ticket import Outcome, Ticket
 from .transaction import Transaction
 
 __all__ = [

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091.methods import MethodTable
     from trio_amqp10.amqp091.spec import BasicReturn, ChannelClose, ConnectionClose
 
-    from .ticket import Ticket
+    from .pending_publish import Ticket
 
 __all__ = [
     "AccessRefusedError",

@@ -26,8 +26,8 @@ from trio_amqp10.errors import LocalProtocolError
 from .channel import Channel
 from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError
 from .messages import content_of
+from .pending_publish import Ticket
 from .reply import anew
-from .ticket import Ticket
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.content import BasicProperties, Content
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .connection_base import ConnectionBase
     from .errors import ReturnedMessage
     from .messages import PublishProperties
-    from .ticket import Outcome
+    from .pending_publish import Outcome
 
 __all__ = ["Publisher"]
 

@@ -27,8 +27,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.nodes.answers import accept, answer, refuse, release
-from trio_amqp10.container.nodes.origins import origin_of
+from trio_amqp10.container.nodes.arrival_answers import accept, answer, refuse, release
+from trio_amqp10.container.nodes.message_origin import origin_of
 from trio_amqp10.container.nodes.turns import ENDLESS, finish, guarded, take_steps
 from trio_amqp10.errors import Condition
 

@@ -139,7 +139,7 @@ class Entry:
 
     Attributes:
         order: its place in the queue.
-        origin: who sent it, as ``origins`` has it; None if that is not known.
+        origin: who sent it, as ``message_origin`` has it; None if that is not known.
         content: the message, as the queue has it now.
         ages: whether its ttl shrinks while it is here.
         available: whether no link has a lease on it.

@@ -53,14 +53,14 @@ import trio
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, answer, refuse, refuse_durable
+from .arrival_answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
 from .consumers import QueueBrowser, QueueConsumer
 from .entry import ANYONE, Entry, unpack_sequence
 from .groups import Groups
 from .held_messages import HeldMessages
+from .message_origin import origin_of
 from .node import Node, NotTakenError, Outlet, Peer, RefusedError
-from .origins import origin_of
 from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
 from .turns import ENDLESS, each_in_turns, finish, paced, take_steps

@@ -18,7 +18,7 @@ import trio
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
 
-from .answers import refuse, release
+from .arrival_answers import refuse, release
 from .node import Arrival, Inlet, Node, Peer, RefusedError
 
 if TYPE_CHECKING:

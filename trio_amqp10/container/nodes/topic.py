@@ -35,12 +35,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
 from trio_amqp10.errors import Condition, LocalProtocolError
 
-from .answers import accept, answer, refuse, refuse_durable
+from .arrival_answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
+from .message_origin import origin_of
 from .node import Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
-from .origins import origin_of
 from .stored_subscriptions import StoredSubscriptions
-from .subscription import Subscription
+from .subscription_queue import Subscription
 from .turns import ENDLESS, each_in_turns, guarded, take_steps
 from .watermark import SharedWeight
 
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from .form_registry import Wants
     from .message_store import MessageStore
     from .node import Arrival, Owner
-    from .subscription import SharedHeldMessages
+    from .subscription_queue import SharedHeldMessages
     from .turns import Steps, Turns
 
 __all__ = ["MAX_BACKLOG", "MAX_SUBSCRIPTIONS", "Spill", "Topic"]

@@ -26,7 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
-from trio_amqp10.container.nodes.origins import user_of
+from trio_amqp10.container.nodes.message_origin import user_of
 from trio_amqp10.errors import LocalProtocolError
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from .access import Authorise
     from .claims import Claim
-    from .subject import Subject
+    from .rights_holder import Subject
 
 __all__ = ["Guard", "Need", "Wish"]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
+from trio_amqp10.container.nodes.message_origin import user_of
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition, LocalProtocolError
 from trio_amqp10.net.login_failures import place_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.node import Node
 
-    from .subject import Subject
+    from .rights_holder import Subject
 
 __all__ = ["Account", "Accounts", "Quotas"]
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary, ref
 
+from trio_amqp10.container.nodes.message_origin import user_of
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.errors import Condition
 from trio_amqp10.peer.sole_connection_request import ENFORCED
 from trio_amqp10.wire.values import Symbol
@@ -24,7 +24,7 @@ from trio_amqp10.wire.values import Symbol
 if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Owner
 
-    from .subject import SolePolicy, Subject
+    from .rights_holder import SolePolicy, Subject
 
 __all__ = ["SoleConnections"]
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from trio_amqp10.container.stores.base import StoreError
     from trio_amqp10.container.transactions import Transaction
 
-    from .habits import Habits
+    from .rabbitmq_compatibility import Habits
 
 __all__ = ["TRANSACT", "ChannelOwner", "ServerChannel"]
 

@@ -20,8 +20,8 @@ from trio_amqp10.amqp091.events import (
 )
 from trio_amqp10.amqp091.faults import ReplyError
 from trio_amqp10.container.connected_peer import LinkView
+from trio_amqp10.container.nodes.message_origin import origin_of
 from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.nodes.origins import origin_of
 from trio_amqp10.errors import Condition
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node
     from trio_amqp10.net.pump import Pump, Traffic
 
-    from .habits import Habits
     from .login import Login
+    from .rabbitmq_compatibility import Habits
 
 __all__ = ["ServedConnection"]
 

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from trio_amqp10.container.nodes.node import Node, SubscriptionTerms
     from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 
-    from .habits import Habits
     from .native_message import Published
+    from .rabbitmq_compatibility import Habits
 
 __all__ = ["NOTHING", "ChannelOutlet", "ConsumerOutlet", "GetOutlet", "is_quorum"]
 

@@ -19,8 +19,8 @@ from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCode091, reply_text
 
 from .connection import ServedConnection
-from .habits import Habits
 from .login import Login, mechanisms_for
+from .rabbitmq_compatibility import Habits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -16,7 +16,7 @@ import base64
 import secrets
 from typing import TYPE_CHECKING, Final, Protocol
 
-from trio_amqp10.container.nodes.answers import accept, refuse, release
+from trio_amqp10.container.nodes.arrival_answers import accept, refuse, release
 from trio_amqp10.container.nodes.node import Node, NodeLink
 from trio_amqp10.errors import Condition, LocalProtocolError
 

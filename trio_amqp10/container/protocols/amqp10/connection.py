@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from trio_amqp10.container.connected_peer import LinkView, ServingContainer
 from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
+from trio_amqp10.container.nodes.message_origin import user_of
 from trio_amqp10.container.nodes.node import Node, RefusedError, SubscriptionTerms
-from trio_amqp10.container.nodes.origins import user_of
 from trio_amqp10.container.protocols.amqp10.native_message import arriving
 from trio_amqp10.container.protocols.amqp10.selection import wanted_by
 from trio_amqp10.engine.unsettled_state import SenderTerminus
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.nodes.form_registry import Wants
     from trio_amqp10.container.nodes.queue import Queue
-    from trio_amqp10.container.rights.subject import SolePolicy
+    from trio_amqp10.container.rights.rights_holder import SolePolicy
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.session import Session
 

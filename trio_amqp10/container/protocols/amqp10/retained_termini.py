@@ -36,7 +36,7 @@ from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
 from trio_amqp10.container.nodes.watermark import Watermark
 from trio_amqp10.engine.settlement import REMEMBERED
 from trio_amqp10.engine.unsettled_state import ReceiverTerminus
-from trio_amqp10.net.owner_shares import OwnerShares
+from trio_amqp10.net.largest_owner import OwnerShares
 from trio_amqp10.peer.terminus_store import Retention
 from trio_amqp10.spec.messaging import ExpiryPolicy, TerminusDurability
 from trio_amqp10.spec.transport import Role

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from trio_amqp10.container.nodes.origins import origin_of_owner
+from trio_amqp10.container.nodes.message_origin import origin_of_owner
 from trio_amqp10.errors import RemoteProtocolError
 from trio_amqp10.filters import FilterError, parse_filters
 from trio_amqp10.message import Message

@@ -20,7 +20,7 @@ from trio_amqp10.peer.sole_connection_request import (
 from trio_amqp10.wire.values import Symbol, UInt
 
 if TYPE_CHECKING:
-    from trio_amqp10.container.rights.subject import SolePolicy
+    from trio_amqp10.container.rights.rights_holder import SolePolicy
     from trio_amqp10.peer.connection import Connection
     from trio_amqp10.peer.remote_open import Remote
 

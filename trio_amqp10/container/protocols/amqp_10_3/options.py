@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.protocols.amqp091.habits import Habits
+from trio_amqp10.container.protocols.amqp091.rabbitmq_compatibility import Habits
 
 from .staged_files import StagedFiles
 from .tickets import Realms

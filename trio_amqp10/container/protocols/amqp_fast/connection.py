@@ -20,7 +20,7 @@ from trio_amqp10.amqp_fast.events import (
     HandleFailed,
 )
 from trio_amqp10.container.connected_peer import LinkView
-from trio_amqp10.container.nodes.origins import origin_of
+from trio_amqp10.container.nodes.message_origin import origin_of
 from trio_amqp10.container.protocols.channel_peer import ChannelPeer
 from trio_amqp10.reply_codes import reply_text
 

@@ -15,8 +15,8 @@ from trio_amqp10.amqp_fast.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.message_list import write_list
 from trio_amqp10.amqp_fast.services import Service
 from trio_amqp10.container.endpoints import PublishedArrival, WindowOutlet
+from trio_amqp10.container.nodes.message_origin import origin_of
 from trio_amqp10.container.nodes.node import RefusedError, SubscriptionTerms
-from trio_amqp10.container.nodes.origins import origin_of
 from trio_amqp10.container.nodes.turns import each_in_turns, take_steps
 from trio_amqp10.errors import Condition
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text

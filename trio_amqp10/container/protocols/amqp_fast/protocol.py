@@ -13,7 +13,7 @@ from trio_amqp10.amqp_fast.engine import Engine
 from trio_amqp10.amqp_fast.frames import PROTOCOL_ID
 from trio_amqp10.amqp_fast.limits import Limits
 from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
-from trio_amqp10.container.nodes.origins import user_of
+from trio_amqp10.container.nodes.message_origin import user_of
 from trio_amqp10.container.protocols.conversation import Conversation
 from trio_amqp10.endpoint_role import EndpointRole
 from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.net.owner_shares import OwnerShares
+from trio_amqp10.net.largest_owner import OwnerShares
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc"), st.integers(0, 5))))

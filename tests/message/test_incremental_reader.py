@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trio_amqp10.errors import Condition, RemoteProtocolError
 from trio_amqp10.message import Data, Message, Sequence, encode_around
-from trio_amqp10.message.body_reader import BodyReader
+from trio_amqp10.message.incremental_reader import BodyReader
 
 FULL = Message(
     Data(b"", b"one", b"x" * 300),
