@@ -317,20 +317,16 @@ class Pump:
 
         What the turn is over for, another goes on with.
         """
-        if self._rest is None:
-            self._settle_now()
         engine = self._engine
+        if self._rest is None:
+            # All events of a slice, whatever time it is: no task may see the state of the engine before the event that explains it.
+            while (event := engine.next_event()) is not None:
+                self._on_event(event)
+            while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
+                if not self._wake(touched):
+                    break
         if self._held_back or engine.has_output() or self._due_in_engine() < self._due:
             self.wake_writer()
-
-    def _settle_now(self) -> None:
-        engine = self._engine
-        # All events of a slice, whatever time it is: no task may see the state of the engine before the event that explains it.
-        while (event := engine.next_event()) is not None:
-            self._on_event(event)
-        while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
-            if not self._wake(touched):
-                return
 
     def _wake(self, touched: Iterable[Wakeable]) -> bool:
         """Wake these until the turn is over, and the others in another turn; whether there is time for more."""

@@ -202,43 +202,39 @@ class ReadTurn:
     Attributes:
         account: where its last slice ended, on the clock of the queue.
         task: that waits for its turn, or None.
+        turns: where it takes its turns.
     """
 
-    __slots__ = ("_turns", "account", "task")
+    __slots__ = ("account", "task", "turns")
 
     def __init__(self, turns: ReadTurns | None = None) -> None:
-        self._turns = turns = turns or current_turns()
-        self.account: float = turns.served
+        self.turns: Final = turns or current_turns()
+        self.account: float = self.turns.served
         self.task: trio.lowlevel.Task | None = None
 
     @property
     def held(self) -> bool:
         """Whether it is its turn."""
-        return self._turns.holder is self
+        return self.turns.holder is self
 
     @property
     def due(self) -> bool:
         """Whether it has had more than its share, and has to take turns."""
-        return self.account - self._turns.served >= _AHEAD
-
-    @property
-    def turns(self) -> ReadTurns:
-        """Where it takes its turns."""
-        return self._turns
+        return self.account - self.turns.served >= _AHEAD
 
     def began(self) -> float:
         """Work begins now, and with it a turn of limited length; see ``charge``."""
-        return self._turns.begin()
+        return self.turns.begin()
 
     def charge(self, began: float) -> None:
         """Charge the work that began then, and end the turn."""
-        turns = self._turns
+        turns = self.turns
         turns.end()
         self.account = max(self.account, turns.served) + min(_MOST, turns.clock() - began)
 
     async def take(self) -> None:
         """Wait for its turn: not at all, if no other has it. Cancelled: it has no turn."""
-        turns = self._turns
+        turns = self.turns
         if turns.holder is None:
             turns.holder = self
         else:
@@ -247,7 +243,7 @@ class ReadTurn:
 
     async def next(self) -> None:
         """Let others have their turn, then take another. Cancelled: as it is, see ``release``."""
-        turns = self._turns
+        turns = self.turns
         if turns.holder is None:
             turns.holder = self
         if turns.holder is self:
@@ -262,17 +258,17 @@ class ReadTurn:
 
     async def rest(self) -> None:
         """No more work: give up the turn, but in this pass only to one that waits already. Cancelled: see ``release``."""
-        if self._turns.first() is None:
+        if self.turns.first() is None:
             await trio.lowlevel.checkpoint()
         self.release()
 
     def release(self) -> None:
         """Give up the turn, if it has it."""
-        if self._turns.holder is self:
-            self._turns.hand_on()
+        if self.turns.holder is self:
+            self.turns.hand_on()
 
     def _serve(self) -> None:
-        turns = self._turns
+        turns = self.turns
         turns.served = max(turns.served, self.account)
 
 
