@@ -17,7 +17,7 @@ from trio_amqp10.spark.browse import browse
 from trio_amqp10.spark.options import BrowseOptions
 from trio_amqp10.spark.segments import SegmentError
 from trio_amqp10.spark.spool import Spool
-from trio_amqp10.spark.spool_receiver import SpoolReceiverError
+from trio_amqp10.spark.spool_receiver import SpoolReceiver, SpoolReceiverError
 
 from .desk import bodies, numbered, read, until
 from .peers import lacks
@@ -319,6 +319,23 @@ def test_intake_is_pressed_while_very_many_messages_come(
     filling.join()
     until(lambda: spool.end == 20_020)
     until(lambda: not receiver.pressed)
+
+
+def test_receiver_that_is_stopped_before_its_thread_runs_ends(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped, run = threading.Event(), SpoolReceiver._main
+
+    def run_late(receiver: SpoolReceiver) -> None:
+        stopped.wait()
+        run(receiver)
+
+    monkeypatch.setattr(SpoolReceiver, "_main", run_late)
+    receiver, _ = desk.start()
+    receiver.stop(patience=0.0)
+    stopped.set()
+    receiver._thread.join(10)
+    assert not receiver._thread.is_alive()
 
 
 def test_emptying_ends_though_a_producer_keeps_up(

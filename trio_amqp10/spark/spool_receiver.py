@@ -91,6 +91,7 @@ class SpoolReceiver:
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
+        self._stopped = False  # also before its thread has a token to be told by
         self.emptied: bool = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
@@ -135,6 +136,7 @@ class SpoolReceiver:
 
     def stop(self, patience: float = _FAREWELL + 1.0) -> None:
         """Write and settle what has come, detach, and end; nothing is lost if there is no time for it."""
+        self._stopped = True
         self._from_outside(self._scope.cancel)
         self._thread.join(patience)
 
@@ -160,6 +162,8 @@ class SpoolReceiver:
 
     async def _run(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
+        if self._stopped:
+            return
         self._left: int | None = (
             None  # of the messages that waited when emptying began; None while that is not known
         )
