@@ -84,7 +84,6 @@ class Context:
         feeding: sessions on which deliveries in progress may go on when octets are next taken.
         hungry: sessions with senders to be woken when octets were taken.
         dirty: sessions with something to write when octets are next taken.
-        unfinished: does the rest of the frame that was read last, which comes before all other frames; None if it is done.
         answers: what the peer must answer.
         detaches: links whose peer has no terminus for them, and must detach them (2.6.3).
         on_dropped: called with the state of each delivery that was dropped because this end had detached its link; None
@@ -97,6 +96,7 @@ class Context:
         "_events",
         "_partial_octets",
         "_touched",
+        "_unfinished",
         "answers",
         "awaiting_settlement_octets",
         "changed",
@@ -113,7 +113,6 @@ class Context:
         "receiving",
         "resumed",
         "strict",
-        "unfinished",
         "write_buffer",
     )
 
@@ -145,7 +144,7 @@ class Context:
         self.pool: Pool | None = None
         self._partial_octets = 0
         self._touched: list[Touchable] = []
-        self.unfinished: Callable[[], object] | None = None
+        self._unfinished: Callable[[], object] | None = None
         self._churn = TokenBucket(limits.churn, limits.churn_rate)
 
     def note_dropped(self, state: object) -> None:
@@ -155,19 +154,24 @@ class Context:
 
     # -- frames that change very much -------------------------------------------------------
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether the frame that was read last is done in part: the rest comes before all other frames."""
+        return self._unfinished is not None
+
     def put_off(self, rest: Callable[[], object]) -> None:
         """Do the rest of the frame that is being read in the next slice."""
-        self.unfinished = rest
+        self._unfinished = rest
 
     def go_on(self) -> None:
         """Do some more of the frame that was put off."""
-        rest, self.unfinished = self.unfinished, None
+        rest, self._unfinished = self._unfinished, None
         assert rest is not None
         rest()
 
     def finish_frame(self) -> None:
         """Do all the rest of it."""
-        while self.unfinished is not None:
+        while self._unfinished is not None:
             self.go_on()
 
     # -- events -----------------------------------------------------------------------------

@@ -177,9 +177,9 @@ class FrameReader:
         mapped = connection.channels.theirs
         limit = self._usual if connection.remote is not None else connection.frame_limit()
         last, session, frames, budget = -1, None, 0, self._budget
-        if context.unfinished is not None:
+        if context.unfinished:
             self._go_on(context)
-            if context.unfinished is not None:
+            if context.unfinished:
                 return True
             budget -= context.changed // _CHANGED
             context.changed = 0
@@ -207,14 +207,14 @@ class FrameReader:
                     elif head == DISPOSITION and fast_disposition(session, buf, body, end):
                         budget -= context.changed // _CHANGED
                         context.changed = 0
-                        if context.unfinished is not None and self._puts_off(context):
+                        if context.unfinished and self._puts_off(context):
                             return True
                         continue
                 budget -= _OTHER_FRAME - 1
                 connection.on_frame(kind, channel, buf[body:end])
                 budget -= context.changed // _CHANGED
                 context.changed = 0
-                if context.unfinished is not None and self._puts_off(context):
+                if context.unfinished and self._puts_off(context):
                     return True
                 if connection.state is _END:
                     return False
