@@ -137,7 +137,12 @@ install_cyrus() {
         rm -rf "$peers/cyrus.deb"
 }
 
+# Chromium needs it too, so two may ask at a time.
 install_rhea() {
+    one_at_a_time rhea fetch_rhea
+}
+
+fetch_rhea() {
     [ -f "$peers/rhea/node_modules/rhea/package.json" ] && [ -f "$peers/rhea/node_modules/ws/package.json" ] &&
         command -v node >/dev/null && return 0
     command -v node >/dev/null || apt_install nodejs || return 1
@@ -208,7 +213,7 @@ install_tshark() {
 
 # A browser, whose pages run rhea.
 install_chromium() {
-    one_at_a_time rhea install_rhea || return 1
+    install_rhea || return 1
     command -v chromium >/dev/null && return 0
     apt_install chromium
 }
@@ -219,7 +224,6 @@ install() {
     case $1 in
     rabbitmq4) install_rabbitmq 4 trixie ;;
     rabbitmq3) install_rabbitmq 3 bookworm ;;
-    rhea) one_at_a_time rhea install_rhea ;;  # chromium asks for it too
     *) "install_$(echo "$1" | tr - _)" ;;
     esac
     status=$?

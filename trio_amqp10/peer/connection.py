@@ -751,7 +751,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         failure = self.pump.failure
         if isinstance(failure, RemoteProtocolError) and failure.rule == PROTOCOL_HEADER.name:
-            await self.pump.abort()  # nobody there would understand a close
+            await self.pump.abort()  # what speaks there is not AMQP, and takes no close
         else:
             await self.pump.part(partial(self._stack.close, None, trio.current_time()))
 

@@ -51,7 +51,10 @@ _REST: Final = 1.0
 """Seconds until a disk that was full may have room again."""
 _EPOCHS_KEPT: Final = 4
 _PUBLISHED: Final = 3600.0
-"""Seconds from the beginning of a segment to its manifest, at most; after a day a segment without one is deleted (``lanes_reader``)."""
+"""Seconds from the beginning of a segment to its manifest, at most.
+
+After a day a segment without one is deleted (``lanes_reader``).
+"""
 
 
 class _Written(NamedTuple):

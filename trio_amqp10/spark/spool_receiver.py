@@ -91,7 +91,7 @@ class SpoolReceiver:
         self._changed = threading.Condition()
         self._failure: BaseException | None = None
         self._finished = False
-        self._stopped = False  # also before its thread has a token to be told by
+        self._stopped = False  # ``stop`` was called, perhaps before the thread had a token
         self.emptied: bool = False
         self._token: trio.lowlevel.TrioToken | None = None
         self._scope = trio.CancelScope()
