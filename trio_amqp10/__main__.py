@@ -1,6 +1,6 @@
 """``python -m trio_amqp10`` is the ``amqp10`` command."""
 
-from .cli import main
+from .tools.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,337 +1,393 @@
-"""AMQP 1.0 without async: for scripts, threads, and asyncio by ``asyncio.to_thread``.
+"""AMQP 1.0 without async: for scripts and threads.
 
-``connect`` starts a thread in which trio runs; every call hands its work to that thread, and waits. Any number of threads may use a
-connection and what is opened on it. A call that is interrupted, as by Ctrl-C, is cancelled there, as its async namesake is.
+Each call runs in trio, in one thread for the whole process, and the caller waits for it. Any number of threads may use a connection
+and its links. An interrupted call, as by Ctrl-C, is cancelled, like the call of the same name in trio.
 
-A call costs two changes of thread: what sends or receives many thousand messages a second is better off with trio itself.
+Each call switches threads twice: a program that sends or receives many thousand messages a second should use
+trio itself.
+
+``python -m tests.blocking_source`` generates this module from ``trio_amqp10.aio``: change that, but not this.
 """
 
 from __future__ import annotations
 
-import concurrent.futures
-import contextlib
-import threading
-from math import inf
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
-import trio
-
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.message import Message  # noqa: TC001 - the manual reads annotations
-from trio_amqp10.patterns.requester import Requester as AsyncRequester
-from trio_amqp10.patterns.requester import RequesterOpening
-from trio_amqp10.peer.connection import Connection as AsyncConnection
-from trio_amqp10.peer.dial_options import WhereAndOptions
-from trio_amqp10.peer.dialling import Dialling
-from trio_amqp10.peer.link_options import (
-    ConnectionReceiverOptions,
-    ConnectionSenderOptions,
-    RequesterOptions,
-)
-from trio_amqp10.peer.option_signatures import takes, takes_on
-from trio_amqp10.peer.receiver import Receiver as AsyncReceiver
-from trio_amqp10.peer.receiver import open_receiver
-from trio_amqp10.peer.sender import Sender as AsyncSender
-from trio_amqp10.peer.sender import open_sender
+from .amqp10.message import Message  # noqa: TC001 - the manual reads annotations
+from .amqp10.peer.connection import Connection as AsyncConnection
+from .amqp10.peer.delivery import Outcome  # noqa: TC001
+from .amqp10.peer.dial_options import WhereAndOptions
+from .amqp10.peer.link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
+from .amqp10.peer.receiver import Receiver as AsyncReceiver
+from .amqp10.peer.receiver import open_receiver
+from .amqp10.peer.requester import Requester as AsyncRequester
+from .amqp10.peer.requester import RequesterOpening
+from .amqp10.peer.sender import open_sender
+from .amqp10.peer.transaction import Transaction as AsyncTransaction
+from .bridges.blocking_bridge import Bridge, Opened, OpenedSender, dialled, inner_of, opened
+from .bridges.browsing import open_browser
+from .bridges.portal import within
+from .net.option_signatures import takes, takes_on
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
-    from types import TracebackType
+    from collections.abc import Callable
 
-    from trio_amqp10.peer.delivery import Delivery as AsyncDelivery
+    from .amqp10.peer.delivery import Delivery as AsyncDelivery
+    from .bridges.blocking_bridge import Sent
 
-    Future = concurrent.futures.Future[Any]
-
-__all__ = ["Connection", "Delivery", "Receiver", "Requester", "Sender", "connect"]
-
-T = TypeVar("T")
-
-
-class _LeftByExceptionError(Exception):
-    """A block was left by an exception: its async namesake does not wait for outcomes then. Never leaves this module."""
-
-
-def _closed() -> trio.ClosedResourceError:
-    return trio.ClosedResourceError("this connection was closed here")
+__all__ = [
+    "Connection",
+    "Delivery",
+    "OutgoingDelivery",
+    "Receiver",
+    "Requester",
+    "Sender",
+    "Transaction",
+    "connect",
+    "open_connection",
+]
 
 
-class _TrioThread:
-    """A thread in which trio runs until it is stopped."""
-
-    def __init__(self) -> None:
-        started: Future = concurrent.futures.Future()
-        # A program that ends without closing is not held up.
-        self._thread = threading.Thread(target=trio.run, args=(self._main, started), name="amqp", daemon=True)
-        self._thread.start()
-        self._token, self._nursery = started.result()
-
-    async def _main(self, started: Future) -> None:
-        async with trio.open_nursery() as nursery:
-            started.set_result((trio.lowlevel.current_trio_token(), nursery))
-            await trio.sleep_forever()
-
-    def run(self, function: Callable[[], Awaitable[T]]) -> T:
-        """Await ``function()`` there; an interrupt here cancels it."""
-        done: concurrent.futures.Future[T] = concurrent.futures.Future()
-        scope = trio.CancelScope()
-
-        async def task() -> None:
-            try:
-                with scope:
-                    done.set_result(await function())
-            except Exception as failure:
-                done.set_exception(failure)
-            finally:
-                if not done.done():
-                    done.cancel()
-
-        self.start(task)
-        try:
-            return done.result()
-        except concurrent.futures.CancelledError:
-            raise _closed() from None
-        except BaseException:
-            if not done.done():  # what was raised came to this thread, as an interrupt does
-                self._token.run_sync_soon(scope.cancel)
-                with contextlib.suppress(concurrent.futures.CancelledError):
-                    done.exception()
-            raise
-
-    def start(self, task: Callable[[], Awaitable[None]]) -> None:
-        """Have ``task()`` run there."""
-        try:
-            self._token.run_sync_soon(self._nursery.start_soon, task)
-        except trio.RunFinishedError:
-            raise _closed() from None
-
-    def stop(self) -> None:
-        """End trio, with whatever runs there, and the thread."""
-        try:
-            self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
-        except trio.RunFinishedError:
-            return
-        self._thread.join()
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
-class _Block(Generic[T]):
-    """An ``async with`` block that a task of its own is in, until ``leave``."""
+class Connection(Opened[AsyncConnection]):
+    """A connection; made by ``open_connection``.
 
-    def __init__(self, thread: _TrioThread, opening: AbstractAsyncContextManager[T]) -> None:
-        self._thread = thread
-        self._opening = opening
-        self._leaving = trio.Event()
-        self._entered: concurrent.futures.Future[T] = concurrent.futures.Future()
-        self._left: Future = concurrent.futures.Future()
-        self._failed = False
-        self._scope = trio.CancelScope()
-        thread.start(self._run)
-        try:
-            self.value = self._entered.result()
-        except concurrent.futures.CancelledError:
-            raise _closed() from None
-        except BaseException:
-            if not self._entered.done():
-                thread.run(self._cancel)
-            raise
+    Any number of threads may use it.
+    """
 
-    async def _cancel(self) -> None:
-        self._scope.cancel()
+    @takes_on(ConnectionSenderOptions)
+    def open_sender(self, options: ConnectionSenderOptions) -> Sender:
+        """Open a sender: ``with conn.open_sender("orders") as sender``.
 
-    async def _run(self) -> None:
-        try:
-            with self._scope:
-                async with self._opening as value:
-                    self._entered.set_result(value)
-                    await self._leaving.wait()
-                    if self._failed:
-                        raise _LeftByExceptionError
-        except _LeftByExceptionError:
-            pass
-        except Exception as failure:
-            (self._left if self._entered.done() else self._entered).set_exception(failure)
-        finally:
-            self._entered.cancel()  # where the loop was stopped meanwhile
-            if not self._left.done():
-                self._left.set_result(None)
+        For its arguments and errors see ``trio_amqp10.Connection.open_sender``.
+        """
+        return opened(Sender, lambda: open_sender(self._inner, options), self._bridge)
 
-    def leave(self, *, failed: bool = False) -> None:
-        """Leave the block, and raise what leaving it raises. The second time does nothing."""
-        self._failed = self._failed or failed
-        if not self._left.done():
-            self._thread.run(self._leave)
-            self._left.result()
+    @takes_on(ConnectionReceiverOptions)
+    def open_receiver(self, options: ConnectionReceiverOptions) -> Receiver:
+        """Open a receiver: ``with conn.open_receiver("orders") as receiver``.
 
-    async def _leave(self) -> None:
-        self._leaving.set()
+        For its arguments and errors see ``trio_amqp10.Connection.open_receiver``.
+        """
+        return opened(Receiver, lambda: open_receiver(self._inner, options), self._bridge)
+
+    def browse(self, address: str, *, prefetch: int | None = None) -> Receiver:
+        """Open a receiver of copies: ``with conn.browse("orders") as receiver``.
+
+        The messages stay in the node; the receiver gets those that are there, oldest first, and then those that
+        arrive later (3.5.3, ``distribution-mode``). Outcomes have no effect.
+
+        Args:
+            address: the address of the node.
+            prefetch: at most this many copies that have no outcome; if None, each ``receive`` asks for one.
+
+        Raises:
+            GuaranteeNotSupportedError: the peer would remove the messages.
+            LinkRefusedError: the peer refuses the link.
+        """
+        return opened(Receiver, lambda: open_browser(self._inner, address, prefetch), self._bridge)
+
+    @takes_on(RequesterOptions)
+    def open_requester(self, options: RequesterOptions) -> Requester:
+        """Open a requester: ``with conn.open_requester("upper") as requester``.
+
+        For its arguments and errors see ``trio_amqp10.Connection.open_requester``.
+        """
+        return opened(Requester, lambda: RequesterOpening(self._inner, options), self._bridge)
+
+    def open_transaction(self, *, keep: bool = False) -> Transaction:
+        """Begin a transaction (4.1).
+
+        Use it as ``with conn.open_transaction() as transaction``. Leaving the block commits, and an exception rolls back. For its argument and errors see
+        ``trio_amqp10.Connection.open_transaction``.
+        """
+        return opened(Transaction, lambda: self._inner.open_transaction(keep=keep), self._bridge)
 
 
-class _Opened(Generic[T]):
-    """What is open until ``close``, or until its ``with`` block is left."""
+class Sender(OpenedSender):
+    """Sends messages to a node of the peer.
 
-    def __init__(self, thread: _TrioThread, opening: AbstractAsyncContextManager[T]) -> None:
-        self._thread = thread
-        self._block = _Block(thread, opening)
-        self._inner = self._block.value
+    Any number of threads may use it.
+    """
 
-    def close(self) -> None:
-        """Close it, as leaving the block of its async namesake does. The second time does nothing."""
-        self._leave(failed=False)
+    @property
+    def address(self) -> str | None:
+        """The address of the node; for a dynamic node, the one that the peer has chosen."""
+        return self._inner.address
 
-    def _leave(self, *, failed: bool) -> None:
-        self._block.leave(failed=failed)
+    def send(
+        self,
+        message: Any,
+        *,
+        timeout: float | None = None,
+        tag: bytes | None = None,
+        settled: bool = False,
+        transaction: Transaction | None = None,
+    ) -> Outcome | None:
+        """Send a message, and wait for its outcome; see ``trio_amqp10.Sender.send``.
 
-    def __enter__(self) -> Self:
-        return self
+        Args:
+            message: bytes, str, any AMQP value, or a ``Message``.
+            timeout: seconds to wait at most; after that it is not known whether the message was sent.
+            tag, settled, transaction: as for ``trio_amqp10.Sender.send``.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        self._leave(failed=kind is not None)
+        Returns:
+            The outcome; None if the message was sent settled.
+
+        Raises: as ``trio_amqp10.Sender.send``, and ``trio.TooSlowError`` if no outcome came in time.
+        """
+        return self._send(message, timeout, tag, settled, inner_of(transaction))
+
+    def transmit(
+        self,
+        message: Any,
+        *,
+        timeout: float | None = None,
+        tag: bytes | None = None,
+        settled: bool = False,
+        transaction: Transaction | None = None,
+    ) -> OutgoingDelivery:
+        """Send a message without waiting for its outcome.
+
+        See ``trio_amqp10.Sender.transmit``.
+
+        Args:
+            message: as for ``send``.
+            timeout: seconds to wait for credit at most; after that nothing was sent.
+            tag, settled, transaction: as for ``send``.
+
+        Raises: as ``trio_amqp10.Sender.transmit``, and ``trio.TooSlowError`` if there was no credit in time.
+        """
+        sent = self._transmit(message, timeout, tag, settled, inner_of(transaction))
+        return OutgoingDelivery(self._bridge, sent)
+
+    def flush(self) -> None:
+        """Wait until no delivery of this link is unsettled.
+
+        See ``trio_amqp10.Sender.flush``.
+        """
+        self._bridge.run(self._flush)
+
+
+class OutgoingDelivery:
+    """A message that was sent by ``Sender.transmit``."""
+
+    def __init__(self, bridge: Bridge, sent: Sent) -> None:
+        self._bridge = bridge
+        self._inner = sent
+
+    def outcome(self, *, timeout: float | None = None) -> Outcome | None:
+        """Wait for the outcome; see ``trio_amqp10.OutgoingDelivery.outcome``.
+
+        Args:
+            timeout: seconds to wait at most.
+
+        Returns:
+            The outcome; None if the message was sent settled.
+
+        Raises: as the method of trio, and ``trio.TooSlowError`` if no outcome came in time.
+        """
+        return self._bridge.outcome(self._inner, timeout)
 
     def __repr__(self) -> str:
         return f"<blocking {self._inner!r}>"
 
 
-class Connection(_Opened[AsyncConnection]):
-    """A connection for programs without async; ``connect`` makes it. Any number of threads may use it."""
+class Receiver(Opened[AsyncReceiver]):
+    """Receives messages from a node of the peer.
 
-    @takes_on(ConnectionSenderOptions)
-    def open_sender(self, options: ConnectionSenderOptions) -> Sender:
-        """Open a sender: ``with conn.open_sender("orders") as sender``; arguments and errors as ``trio_amqp10.Connection.open_sender``."""
-        return Sender(self._thread, open_sender(self._inner, options))
+    Call ``receive``, or iterate with ``for delivery in receiver`` until the peer detaches.
+    """
 
-    @takes_on(ConnectionReceiverOptions)
-    def open_receiver(self, options: ConnectionReceiverOptions) -> Receiver:
-        """Open a receiver: ``with conn.open_receiver("orders") as receiver``; as ``trio_amqp10.Connection.open_receiver``."""
-        return Receiver(self._thread, open_receiver(self._inner, options))
-
-    @takes_on(RequesterOptions)
-    def open_requester(self, options: RequesterOptions) -> Requester:
-        """Ask a service: ``with conn.open_requester("upper") as requester``; as ``trio_amqp10.Connection.open_requester``."""
-        return Requester(self._thread, RequesterOpening(self._inner, options))
-
-    def _leave(self, *, failed: bool) -> None:
-        try:
-            super()._leave(failed=failed)
-        finally:
-            self._thread.stop()
-
-
-class Sender(_Opened[AsyncSender]):
-    """Sends messages to a node of the peer."""
-
-    def send(self, message: Any, *, timeout: float | None = None) -> Any:
-        """Send a message, and wait for its outcome; as ``trio_amqp10.Sender.send``.
-
-        Args:
-            message: bytes, str, any AMQP value, or a ``Message``.
-            timeout: seconds to wait at most; whether it was sent is not known then.
-
-        Returns:
-            The outcome; None where it was sent settled.
-
-        Raises: as there, and ``trio.TooSlowError`` if there was no outcome in time.
-        """
-        return self._thread.run(lambda: _within(timeout, lambda: self._inner.send(message)))
-
-
-class Receiver(_Opened[AsyncReceiver]):
-    """Receives messages from a node of the peer: one by one, or with ``for delivery in receiver``, until the peer detaches."""
+    @property
+    def address(self) -> str | None:
+        """The address of the node; for a dynamic node, the one that the peer has chosen."""
+        return self._inner.address
 
     def receive(self, *, timeout: float | None = None) -> Delivery:
-        """The next delivery.
+        """Return the next delivery.
 
         Args:
             timeout: seconds to wait at most.
 
-        Raises: as ``trio_amqp10.Receiver.receive``, and ``trio.TooSlowError`` if none came in time; none is lost.
+        Raises: as ``trio_amqp10.Receiver.receive``, and ``trio.TooSlowError`` if no delivery came in time; no
+        delivery is lost.
         """
-        return self._wrapped(self._thread.run(lambda: _within(timeout, self._inner.receive)))
+        inner = self._inner
+        return self._wrapped(self._bridge.run(lambda: inner.receive(timeout=timeout), inner.put_back))
+
+    def receive_many(self, most: int, *, timeout: float | None = None) -> list[Delivery]:
+        """Wait for a delivery; return it with more from the buffer, up to ``most``.
+
+        It costs little more than ``receive``, for many deliveries.
+
+        Args:
+            most: deliveries to return at most; at least 1.
+            timeout: seconds to wait at most.
+
+        Raises: as ``receive``.
+        """
+        inner = self._inner
+        found = self._bridge.run(
+            lambda: within(timeout, lambda: inner.receive_many(most)), lambda found: inner.put_back(*found)
+        )
+        return [self._wrapped(one) for one in found]
 
     def __iter__(self) -> Self:
         return self
 
     def __next__(self) -> Delivery:
-        """The next delivery; ends when the peer detaches without an error."""
-        found = self._thread.run(self._next)
+        """Return the next delivery; end when the peer detaches without an error."""
+        found = self._bridge.run(self._next, self._put_back)
         if found is None:
             raise StopIteration
         return self._wrapped(found)
 
     async def _next(self) -> AsyncDelivery | None:
         try:
-            return await self._inner.__anext__()
-        except StopAsyncIteration:
+            return await self._inner.__anext__()  # in trio
+        except StopAsyncIteration:  # of trio
             return None
 
+    def _put_back(self, found: AsyncDelivery | None) -> None:
+        if found is not None:
+            self._inner.put_back(found)
+
     def _wrapped(self, received: AsyncDelivery) -> Delivery:
-        return Delivery(self._thread, received)
+        return Delivery(self._bridge, received)
 
 
 class Delivery:
-    """A message that came in, to be accepted, rejected or released; each once. An outcome raises as its async namesake does."""
+    """A message that came in, to be accepted, rejected or released once.
 
-    def __init__(self, thread: _TrioThread, received: AsyncDelivery) -> None:
-        self._thread = thread
+    An outcome raises the errors of the method of trio.
+    """
+
+    def __init__(self, bridge: Bridge, received: AsyncDelivery) -> None:
+        self._bridge = bridge
         self._inner = received
 
     @property
     def message(self) -> Message:
-        """The message; its sections are decoded as they are read."""
+        """The message; its sections are decoded when they are read."""
         return self._inner.message
 
-    def accept(self) -> None:
-        """Say that the message was processed (3.4.2)."""
-        self._settle(self._inner.accept)
+    def accept(self, *, transaction: Transaction | None = None) -> None:
+        """Accept the message: it was processed (3.4.2)."""
+        inside = inner_of(transaction)
+        self._settle(lambda: self._inner.accept(transaction=inside))
 
-    def reject(self, condition: str = "amqp:internal-error", description: str | None = None) -> None:
-        """Say that the message is invalid, and why (3.4.3)."""
-        self._settle(lambda: self._inner.reject(condition, description))
+    def reject(
+        self,
+        condition: str = "amqp:internal-error",
+        description: str | None = None,
+        *,
+        transaction: Transaction | None = None,
+    ) -> None:
+        """Reject the message as invalid, with an error that gives the reason (3.4.3)."""
+        inside = inner_of(transaction)
+        self._settle(lambda: self._inner.reject(condition, description, transaction=inside))
 
-    def release(self) -> None:
+    def release(self, *, transaction: Transaction | None = None) -> None:
         """Give the message back, as if it had never been delivered (3.4.4)."""
-        self._settle(self._inner.release)
+        inside = inner_of(transaction)
+        self._settle(lambda: self._inner.release(transaction=inside))
+
+    def modify(
+        self,
+        *,
+        delivery_failed: bool = False,
+        undeliverable_here: bool = False,
+        annotations: dict[Any, Any] | None = None,
+        delay: float | None = None,
+        transaction: Transaction | None = None,
+    ) -> None:
+        """Give the message back with changes (3.4.5); see ``trio_amqp10.Delivery.modify``.
+
+        Args:
+            delivery_failed: count this as a failed attempt.
+            undeliverable_here: do not send it to this link again.
+            annotations: merged into its message-annotations.
+            delay: seconds until the next delivery.
+            transaction: the transaction that the outcome is a part of.
+
+        Raises:
+            LocalProtocolError: ``delay`` is out of range.
+        """
+        inside = inner_of(transaction)
+        self._settle(
+            lambda: self._inner.modify(
+                delivery_failed=delivery_failed,
+                undeliverable_here=undeliverable_here,
+                annotations=annotations,
+                delay=delay,
+                transaction=inside,
+            )
+        )
 
     def _settle(self, outcome: Callable[[], None]) -> None:
-        async def give() -> None:
-            outcome()
-
-        self._thread.run(give)
+        self._bridge.run_sync(outcome)
 
     def __repr__(self) -> str:
         return f"<blocking {self._inner!r}>"
 
 
-class Requester(_Opened[AsyncRequester]):
-    """Sends requests and returns the replies to them; any number of threads at a time."""
+class Requester(Opened[AsyncRequester]):
+    """Sends requests and returns their replies.
+
+    Any number of threads may use it.
+    """
 
     def request(self, request: Any, *, timeout: float | None = None) -> Message:
-        """Send a request and wait for its reply; arguments and errors as ``trio_amqp10.Requester.request``."""
-        return self._thread.run(lambda: self._inner.request(request, timeout=timeout))
+        """Send a request and wait for its reply.
+
+        For its arguments and errors see ``trio_amqp10.Requester.request``.
+        """
+        return self._bridge.run(lambda: self._inner.request(request, timeout=timeout))
+
+
+class Transaction(Opened[AsyncTransaction]):
+    """A transaction, made by ``Connection.open_transaction``.
+
+    Pass it as ``transaction`` to ``send``, ``transmit``, ``accept`` and the other outcomes. For what holds see ``trio_amqp10.Transaction``. ``close`` commits it, unless it has ended.
+    """
+
+    @property
+    def state(self) -> str:
+        """The state: ``"live"``, ``"committed"`` and so on.
+
+        See ``trio_amqp10.Transaction``.
+        """
+        return self._inner.state
+
+    def commit(self) -> None:
+        """Commit all work of the transaction; leaving the block does so.
+
+        For its errors see ``trio_amqp10.Transaction.commit``.
+        """
+        self._bridge.run(self._inner.commit)
+
+    def rollback(self) -> None:
+        """Undo all work of the transaction; leaving the block by an exception does so.
+
+        For its errors see ``trio_amqp10.Transaction.rollback``.
+        """
+        self._bridge.run(self._inner.rollback)
 
 
 @takes(WhereAndOptions)
-def connect(options: WhereAndOptions) -> Connection:
-    """Dial a peer: ``with connect("amqp://localhost:5672") as conn``; arguments and errors as ``trio_amqp10.open_connection``.
+def open_connection(options: WhereAndOptions) -> Connection:
+    """Connect to a peer: ``with open_connection(url) as conn``.
 
-    Returns when the connection is open. Closing it, or leaving the block, closes all that was opened on it, and ends its thread.
+    Leaving the block closes the connection, with all its links. For its arguments and errors see
+    ``trio_amqp10.open_connection``. ``connect`` is another name of it.
 
     Raises: also ``LocalProtocolError`` for a stream, which belongs to another loop.
     """
-    if isinstance(options.where, trio.abc.Stream):
-        raise LocalProtocolError(
-            "connect() needs a URL: a stream of trio belongs to the loop that it was made in"
-        )
-    dialling = Dialling(options.where, options)
-    thread = _TrioThread()
-    try:
-        return Connection(thread, dialling)
-    except BaseException:
-        thread.stop()
-        raise
+    return dialled(Connection, options)
 
 
-async def _within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:
-    with trio.fail_after(inf if seconds is None else seconds):
-        return await call()
+connect = open_connection

@@ -1,7 +1,7 @@
-"""AMQP 0-9-1: a client for trio, and below it the codec and the engine, sans-IO, for both roles.
+"""AMQP 0-9-1: a trio client, and a sans-IO codec and engine for both roles.
 
-The modules of this folder know no clock, socket, trio or logger. The names here are those of the client, which stands in
-``client``, lists them, and is imported when one of them is first used.
+The names of this package are those of ``client``, which lists them and is imported when one of them is first
+used. The modules of ``wire``, ``engine`` and ``conversion`` use no clock, socket, logger or trio.
 """
 
 from __future__ import annotations
@@ -11,6 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .client import *  # noqa: F403 - all of its names, which it lists
 else:
-    from trio_amqp10.lazy_names import names_of
+    from trio_amqp10.core.lazy_names import names_of
 
     __getattr__, __dir__ = names_of(__name__, ".client")

@@ -1,10 +1,11 @@
-"""The methods of AMQP 0-9-1 as declarations: one class for each, one row for each argument, in the order of the wire.
+"""The methods of AMQP 0-9-1 as declarations: a class for each method.
 
-The numbers are those of the machine-readable part of the specification. Not in it, and RabbitMQ's: ``connection.blocked``,
-``unblocked``, ``update-secret`` and ``-ok``; ``exchange.bind``, ``unbind`` and their ``-ok``; ``basic.nack``; ``confirm.select``
-and ``-ok``; a server's ``basic.cancel``. ``access.request`` is 0-8's, whose clients still ask for a ticket.
+The arguments are in the order of the wire, and the numbers are those of the machine-readable part of the
+specification. RabbitMQ's extensions are: ``connection.blocked``, ``unblocked``, ``update-secret`` and ``-ok``;
+``exchange.bind``, ``unbind`` and their ``-ok``; ``basic.nack``; ``confirm.select`` and ``-ok``; a server's
+``basic.cancel``. ``access.request`` belongs to 0-8, whose clients still ask for a ticket.
 
-Where an argument has a default, it is what a caller may leave out. No behaviour.
+A caller may omit an argument with a default.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.core.endpoint_role import EndpointRole
 
-from .methods import (
+from .wire.methods import (
     Method,
     MethodTable,
     bit,
@@ -27,76 +28,6 @@ from .methods import (
     shortstr,
     table,
 )
-
-__all__ = [
-    "METHODS",
-    "AccessRequest",
-    "AccessRequestOk",
-    "BasicAck",
-    "BasicCancel",
-    "BasicCancelOk",
-    "BasicConsume",
-    "BasicConsumeOk",
-    "BasicDeliver",
-    "BasicGet",
-    "BasicGetEmpty",
-    "BasicGetOk",
-    "BasicNack",
-    "BasicPublish",
-    "BasicQos",
-    "BasicQosOk",
-    "BasicRecover",
-    "BasicRecoverAsync",
-    "BasicRecoverOk",
-    "BasicReject",
-    "BasicReturn",
-    "ChannelClose",
-    "ChannelCloseOk",
-    "ChannelFlow",
-    "ChannelFlowOk",
-    "ChannelOpen",
-    "ChannelOpenOk",
-    "ConfirmSelect",
-    "ConfirmSelectOk",
-    "ConnectionBlocked",
-    "ConnectionClose",
-    "ConnectionCloseOk",
-    "ConnectionOpen",
-    "ConnectionOpenOk",
-    "ConnectionSecure",
-    "ConnectionSecureOk",
-    "ConnectionStart",
-    "ConnectionStartOk",
-    "ConnectionTune",
-    "ConnectionTuneOk",
-    "ConnectionUnblocked",
-    "ConnectionUpdateSecret",
-    "ConnectionUpdateSecretOk",
-    "ExchangeBind",
-    "ExchangeBindOk",
-    "ExchangeDeclare",
-    "ExchangeDeclareOk",
-    "ExchangeDelete",
-    "ExchangeDeleteOk",
-    "ExchangeUnbind",
-    "ExchangeUnbindOk",
-    "QueueBind",
-    "QueueBindOk",
-    "QueueDeclare",
-    "QueueDeclareOk",
-    "QueueDelete",
-    "QueueDeleteOk",
-    "QueuePurge",
-    "QueuePurgeOk",
-    "QueueUnbind",
-    "QueueUnbindOk",
-    "TxCommit",
-    "TxCommitOk",
-    "TxRollback",
-    "TxRollbackOk",
-    "TxSelect",
-    "TxSelectOk",
-]
 
 CLIENT: Final = EndpointRole.CLIENT
 SERVER: Final = EndpointRole.SERVER
@@ -167,8 +98,7 @@ class ConnectionClose(Method):
 
 
 @method(10, 51, "connection.close-ok", sender=BOTH, answers=(ConnectionClose,))
-class ConnectionCloseOk(Method):
-    pass
+class ConnectionCloseOk(Method): ...
 
 
 @method(10, 60, "connection.blocked", sender=SERVER)
@@ -177,8 +107,7 @@ class ConnectionBlocked(Method):
 
 
 @method(10, 61, "connection.unblocked", sender=SERVER)
-class ConnectionUnblocked(Method):
-    pass
+class ConnectionUnblocked(Method): ...
 
 
 @method(10, 70, "connection.update-secret", sender=CLIENT, synchronous=True)
@@ -188,8 +117,7 @@ class ConnectionUpdateSecret(Method):
 
 
 @method(10, 71, "connection.update-secret-ok", sender=SERVER, answers=(ConnectionUpdateSecret,))
-class ConnectionUpdateSecretOk(Method):
-    pass
+class ConnectionUpdateSecretOk(Method): ...
 
 
 # -- channel (20) ------------------------------------------------------------
@@ -224,8 +152,7 @@ class ChannelClose(Method):
 
 
 @method(20, 41, "channel.close-ok", sender=BOTH, answers=(ChannelClose,))
-class ChannelCloseOk(Method):
-    pass
+class ChannelCloseOk(Method): ...
 
 
 # -- access (30) ------------------------------------------------------------
@@ -263,8 +190,7 @@ class ExchangeDeclare(Method):
 
 
 @method(40, 11, "exchange.declare-ok", sender=SERVER, answers=(ExchangeDeclare,))
-class ExchangeDeclareOk(Method):
-    pass
+class ExchangeDeclareOk(Method): ...
 
 
 @method(40, 20, "exchange.delete", sender=CLIENT, synchronous=True)
@@ -276,8 +202,7 @@ class ExchangeDelete(Method):
 
 
 @method(40, 21, "exchange.delete-ok", sender=SERVER, answers=(ExchangeDelete,))
-class ExchangeDeleteOk(Method):
-    pass
+class ExchangeDeleteOk(Method): ...
 
 
 @method(40, 30, "exchange.bind", sender=CLIENT, synchronous=True)
@@ -291,8 +216,7 @@ class ExchangeBind(Method):
 
 
 @method(40, 31, "exchange.bind-ok", sender=SERVER, answers=(ExchangeBind,))
-class ExchangeBindOk(Method):
-    pass
+class ExchangeBindOk(Method): ...
 
 
 @method(40, 40, "exchange.unbind", sender=CLIENT, synchronous=True)
@@ -306,8 +230,7 @@ class ExchangeUnbind(Method):
 
 
 @method(40, 51, "exchange.unbind-ok", sender=SERVER, answers=(ExchangeUnbind,))
-class ExchangeUnbindOk(Method):
-    pass
+class ExchangeUnbindOk(Method): ...
 
 
 # -- queue (50) ------------------------------------------------------------
@@ -343,8 +266,7 @@ class QueueBind(Method):
 
 
 @method(50, 21, "queue.bind-ok", sender=SERVER, answers=(QueueBind,))
-class QueueBindOk(Method):
-    pass
+class QueueBindOk(Method): ...
 
 
 @method(50, 30, "queue.purge", sender=CLIENT, synchronous=True)
@@ -383,8 +305,7 @@ class QueueUnbind(Method):
 
 
 @method(50, 51, "queue.unbind-ok", sender=SERVER, answers=(QueueUnbind,))
-class QueueUnbindOk(Method):
-    pass
+class QueueUnbindOk(Method): ...
 
 
 # -- basic (60) ------------------------------------------------------------
@@ -398,8 +319,7 @@ class BasicQos(Method):
 
 
 @method(60, 11, "basic.qos-ok", sender=SERVER, answers=(BasicQos,))
-class BasicQosOk(Method):
-    pass
+class BasicQosOk(Method): ...
 
 
 @method(60, 20, "basic.consume", sender=CLIENT, synchronous=True)
@@ -500,8 +420,7 @@ class BasicRecover(Method):
 
 
 @method(60, 111, "basic.recover-ok", sender=SERVER, answers=(BasicRecover,))
-class BasicRecoverOk(Method):
-    pass
+class BasicRecoverOk(Method): ...
 
 
 @method(60, 120, "basic.nack", sender=BOTH)
@@ -520,111 +439,39 @@ class ConfirmSelect(Method):
 
 
 @method(85, 11, "confirm.select-ok", sender=SERVER, answers=(ConfirmSelect,))
-class ConfirmSelectOk(Method):
-    pass
+class ConfirmSelectOk(Method): ...
 
 
 # -- tx (90) ------------------------------------------------------------
 
 
 @method(90, 10, "tx.select", sender=CLIENT, synchronous=True)
-class TxSelect(Method):
-    pass
+class TxSelect(Method): ...
 
 
 @method(90, 11, "tx.select-ok", sender=SERVER, answers=(TxSelect,))
-class TxSelectOk(Method):
-    pass
+class TxSelectOk(Method): ...
 
 
 @method(90, 20, "tx.commit", sender=CLIENT, synchronous=True)
-class TxCommit(Method):
-    pass
+class TxCommit(Method): ...
 
 
 @method(90, 21, "tx.commit-ok", sender=SERVER, answers=(TxCommit,))
-class TxCommitOk(Method):
-    pass
+class TxCommitOk(Method): ...
 
 
 @method(90, 30, "tx.rollback", sender=CLIENT, synchronous=True)
-class TxRollback(Method):
-    pass
+class TxRollback(Method): ...
 
 
 @method(90, 31, "tx.rollback-ok", sender=SERVER, answers=(TxRollback,))
-class TxRollbackOk(Method):
-    pass
+class TxRollbackOk(Method): ...
 
 
 METHODS: Final = MethodTable(
-    (
-        ConnectionStart,
-        ConnectionStartOk,
-        ConnectionSecure,
-        ConnectionSecureOk,
-        ConnectionTune,
-        ConnectionTuneOk,
-        ConnectionOpen,
-        ConnectionOpenOk,
-        ConnectionClose,
-        ConnectionCloseOk,
-        ConnectionBlocked,
-        ConnectionUnblocked,
-        ConnectionUpdateSecret,
-        ConnectionUpdateSecretOk,
-        ChannelOpen,
-        ChannelOpenOk,
-        ChannelFlow,
-        ChannelFlowOk,
-        ChannelClose,
-        ChannelCloseOk,
-        AccessRequest,
-        AccessRequestOk,
-        ExchangeDeclare,
-        ExchangeDeclareOk,
-        ExchangeDelete,
-        ExchangeDeleteOk,
-        ExchangeBind,
-        ExchangeBindOk,
-        ExchangeUnbind,
-        ExchangeUnbindOk,
-        QueueDeclare,
-        QueueDeclareOk,
-        QueueBind,
-        QueueBindOk,
-        QueuePurge,
-        QueuePurgeOk,
-        QueueDelete,
-        QueueDeleteOk,
-        QueueUnbind,
-        QueueUnbindOk,
-        BasicQos,
-        BasicQosOk,
-        BasicConsume,
-        BasicConsumeOk,
-        BasicCancel,
-        BasicCancelOk,
-        BasicPublish,
-        BasicReturn,
-        BasicDeliver,
-        BasicGet,
-        BasicGetOk,
-        BasicGetEmpty,
-        BasicAck,
-        BasicReject,
-        BasicRecoverAsync,
-        BasicRecover,
-        BasicRecoverOk,
-        BasicNack,
-        ConfirmSelect,
-        ConfirmSelectOk,
-        TxSelect,
-        TxSelectOk,
-        TxCommit,
-        TxCommitOk,
-        TxRollback,
-        TxRollbackOk,
-    )
+    each
+    for each in tuple(globals().values())
+    if isinstance(each, type) and issubclass(each, Method) and each is not Method
 )
-"""All of them."""
+"""All methods of 0-9-1."""

@@ -1,8 +1,9 @@
-"""AMQ Protocol 10.3, of 2006: a client for trio, and below it what its wire has of its own, over the codec and the engine of 0-9-1.
+"""AMQ Protocol 10.3 (2006): a client for trio, over the codec and engine of 0-9-1.
 
-``V10_3`` in ``profile`` is the profile to give to ``amqp091.engine.Engine``, for both roles. The modules of this folder know no clock,
-socket, trio or logger. The names here are those of the client, which stands in ``client``, lists them, and is imported when one of
-them is first used. ``C`` with a number is a line of the class reference of 10.3.
+This package adds the parts in which 10.3 differs from 0-9-1. ``V10_3`` in ``profile`` is the profile for
+``amqp091.engine.Engine``, for both roles. The modules of this folder use no clock, socket, trio or logger. The public names are
+those of ``client``, which is imported when one of them is first used. ``C`` with a number is a line of the class reference of
+10.3.
 """
 
 from __future__ import annotations
@@ -12,6 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .client import *  # noqa: F403 - all of its names, which it lists
 else:
-    from trio_amqp10.lazy_names import names_of
+    from trio_amqp10.core.lazy_names import names_of
 
     __getattr__, __dir__ = names_of(__name__, ".client")

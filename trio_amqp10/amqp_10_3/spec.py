@@ -1,11 +1,11 @@
-"""The methods of AMQ Protocol 10.3 as declarations: one class for each, one row for each argument, in the order of the wire.
+"""Declarations of the methods of AMQ Protocol 10.3, in the order of the wire.
 
-The class reference of 10.3, the seed, has the numbers of all classes and methods (105-271), who sends a method, and which
-one answers which; of their arguments it says only in passing that they are there. So each row is labelled: ``C`` with the
-line of the seed that names the argument, or ``asl`` if it was reconstructed, from the class files of OpenAMQ of spring
-2006, which carry version 10.3. Types and order are ``asl`` throughout. The seed confirms the counts: where it says that a
-method "carries content" the method has two or more arguments. Which methods carry a content is the grammar's word, and
-``asl`` for file.return, stream.return, tunnel and test, where the grammar leaves it out.
+The class reference of 10.3 defines the numbers of all classes and methods (105-271), the sender of each method, and its
+answers; it mentions arguments only in passing. So each argument has a label: ``C`` with the line of the class reference that
+names it, or ``asl`` if it was reconstructed from the class files of OpenAMQ of spring 2006, which have version 10.3. Types and
+order are ``asl`` throughout. The class reference confirms the counts: a method that "carries content" has two or more
+arguments. The grammar defines which methods carry a content; for file.return, stream.return, tunnel and test, where it does
+not, ``asl`` does.
 
 A method of the classes file and stream that is a subclass has the arguments of its base.
 """
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Final
 
-from trio_amqp10.amqp091.methods import (
+from trio_amqp10.amqp091.wire.methods import (
     Method,
     MethodTable,
     bit,
@@ -28,103 +28,14 @@ from trio_amqp10.amqp091.methods import (
     shortstr,
     table,
 )
-from trio_amqp10.endpoint_role import EndpointRole
-
-__all__ = [
-    "METHODS",
-    "AccessRequest",
-    "AccessRequestOk",
-    "BasicAck",
-    "BasicCancel",
-    "BasicCancelOk",
-    "BasicConsume",
-    "BasicConsumeOk",
-    "BasicDeliver",
-    "BasicGet",
-    "BasicGetEmpty",
-    "BasicGetOk",
-    "BasicPublish",
-    "BasicReject",
-    "BasicReturn",
-    "ChannelAlert",
-    "ChannelClose",
-    "ChannelCloseOk",
-    "ChannelFlow",
-    "ChannelFlowOk",
-    "ChannelOpen",
-    "ChannelOpenOk",
-    "ClusterBind",
-    "ClusterHello",
-    "ClusterStatus",
-    "ConnectionClose",
-    "ConnectionCloseOk",
-    "ConnectionOpen",
-    "ConnectionOpenOk",
-    "ConnectionRedirect",
-    "ConnectionSecure",
-    "ConnectionSecureOk",
-    "ConnectionStart",
-    "ConnectionStartOk",
-    "ConnectionTune",
-    "ConnectionTuneOk",
-    "DtxSelect",
-    "DtxSelectOk",
-    "DtxStart",
-    "DtxStartOk",
-    "ExchangeDeclare",
-    "ExchangeDeclareOk",
-    "ExchangeDelete",
-    "ExchangeDeleteOk",
-    "FileAck",
-    "FileCancel",
-    "FileCancelOk",
-    "FileConsume",
-    "FileConsumeOk",
-    "FileDeliver",
-    "FileOpen",
-    "FileOpenOk",
-    "FilePublish",
-    "FileReject",
-    "FileReturn",
-    "FileStage",
-    "QueueBind",
-    "QueueBindOk",
-    "QueueDeclare",
-    "QueueDeclareOk",
-    "QueueDelete",
-    "QueueDeleteOk",
-    "QueuePurge",
-    "QueuePurgeOk",
-    "StreamCancel",
-    "StreamCancelOk",
-    "StreamConsume",
-    "StreamConsumeOk",
-    "StreamDeliver",
-    "StreamPublish",
-    "StreamReturn",
-    "TestContent",
-    "TestContentOk",
-    "TestInteger",
-    "TestIntegerOk",
-    "TestString",
-    "TestStringOk",
-    "TestTable",
-    "TestTableOk",
-    "TunnelRequest",
-    "TxCommit",
-    "TxCommitOk",
-    "TxRollback",
-    "TxRollbackOk",
-    "TxSelect",
-    "TxSelectOk",
-]
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 CLIENT: Final = EndpointRole.CLIENT
 SERVER: Final = EndpointRole.SERVER
 BOTH: Final = EndpointRole.BOTH
 
 table_type = table
-"""The type, where an argument is called ``table`` too."""
+"""The type ``table``, for classes that have an argument of this name."""
 
 # -- connection (10) ------------------------------------------------------------
 
@@ -197,8 +108,7 @@ class ConnectionClose(Method):
 
 
 @method(10, 110, "connection.close-ok", sender=BOTH, answers=(ConnectionClose,))
-class ConnectionCloseOk(Method):
-    pass
+class ConnectionCloseOk(Method): ...
 
 
 # -- channel (20) ------------------------------------------------------------
@@ -211,8 +121,7 @@ class ChannelOpen(Method):
 
 
 @method(20, 20, "channel.open-ok", sender=SERVER, answers=(ChannelOpen,))
-class ChannelOpenOk(Method):
-    pass
+class ChannelOpenOk(Method): ...
 
 
 @method(20, 30, "channel.flow", sender=BOTH, synchronous=True)
@@ -241,8 +150,7 @@ class ChannelClose(Method):
 
 
 @method(20, 70, "channel.close-ok", sender=BOTH, answers=(ChannelClose,))
-class ChannelCloseOk(Method):
-    pass
+class ChannelCloseOk(Method): ...
 
 
 # -- access (30) ------------------------------------------------------------
@@ -279,8 +187,7 @@ class ExchangeDeclare(Method):
 
 
 @method(40, 20, "exchange.declare-ok", sender=SERVER, answers=(ExchangeDeclare,))
-class ExchangeDeclareOk(Method):
-    pass
+class ExchangeDeclareOk(Method): ...
 
 
 @method(40, 30, "exchange.delete", sender=CLIENT, synchronous=True)
@@ -291,8 +198,7 @@ class ExchangeDelete(Method):
 
 
 @method(40, 40, "exchange.delete-ok", sender=SERVER, answers=(ExchangeDelete,))
-class ExchangeDeleteOk(Method):
-    pass
+class ExchangeDeleteOk(Method): ...
 
 
 # -- queue (50) ------------------------------------------------------------
@@ -326,8 +232,7 @@ class QueueBind(Method):
 
 
 @method(50, 40, "queue.bind-ok", sender=SERVER, answers=(QueueBind,))
-class QueueBindOk(Method):
-    pass
+class QueueBindOk(Method): ...
 
 
 @method(50, 50, "queue.purge", sender=CLIENT, synchronous=True)
@@ -478,8 +383,7 @@ class FileOpenOk(Method):
 
 
 @method(70, 70, "file.stage", sender=BOTH, content=True)
-class FileStage(Method):
-    pass
+class FileStage(Method): ...
 
 
 @method(70, 80, "file.publish", sender=CLIENT)
@@ -569,46 +473,38 @@ class StreamDeliver(Method):
 
 
 @method(90, 10, "tx.select", sender=CLIENT, synchronous=True)
-class TxSelect(Method):
-    pass
+class TxSelect(Method): ...
 
 
 @method(90, 20, "tx.select-ok", sender=SERVER, answers=(TxSelect,))
-class TxSelectOk(Method):
-    pass
+class TxSelectOk(Method): ...
 
 
 @method(90, 30, "tx.commit", sender=CLIENT, synchronous=True)
-class TxCommit(Method):
-    pass
+class TxCommit(Method): ...
 
 
 @method(90, 40, "tx.commit-ok", sender=SERVER, answers=(TxCommit,))
-class TxCommitOk(Method):
-    pass
+class TxCommitOk(Method): ...
 
 
 @method(90, 50, "tx.rollback", sender=CLIENT, synchronous=True)
-class TxRollback(Method):
-    pass
+class TxRollback(Method): ...
 
 
 @method(90, 60, "tx.rollback-ok", sender=SERVER, answers=(TxRollback,))
-class TxRollbackOk(Method):
-    pass
+class TxRollbackOk(Method): ...
 
 
 # -- dtx (100) ------------------------------------------------------------
 
 
 @method(100, 10, "dtx.select", sender=CLIENT, synchronous=True)
-class DtxSelect(Method):
-    pass
+class DtxSelect(Method): ...
 
 
 @method(100, 20, "dtx.select-ok", sender=SERVER, answers=(DtxSelect,))
-class DtxSelectOk(Method):
-    pass
+class DtxSelectOk(Method): ...
 
 
 @method(100, 30, "dtx.start", sender=CLIENT, synchronous=True)
@@ -617,8 +513,7 @@ class DtxStart(Method):
 
 
 @method(100, 40, "dtx.start-ok", sender=SERVER, answers=(DtxStart,))
-class DtxStartOk(Method):
-    pass
+class DtxStartOk(Method): ...
 
 
 # -- tunnel (110) ------------------------------------------------------------
@@ -672,8 +567,7 @@ class TestTableOk(Method):
 
 
 @method(120, 70, "test.content", sender=BOTH, synchronous=True, content=True)
-class TestContent(Method):
-    pass
+class TestContent(Method): ...
 
 
 @method(120, 80, "test.content-ok", sender=BOTH, content=True, answers=(TestContent,))
@@ -714,92 +608,8 @@ class ClusterBind(Method):
 
 
 METHODS: Final = MethodTable(
-    (
-        ConnectionStart,
-        ConnectionStartOk,
-        ConnectionSecure,
-        ConnectionSecureOk,
-        ConnectionTune,
-        ConnectionTuneOk,
-        ConnectionOpen,
-        ConnectionOpenOk,
-        ConnectionRedirect,
-        ConnectionClose,
-        ConnectionCloseOk,
-        ChannelOpen,
-        ChannelOpenOk,
-        ChannelFlow,
-        ChannelFlowOk,
-        ChannelAlert,
-        ChannelClose,
-        ChannelCloseOk,
-        AccessRequest,
-        AccessRequestOk,
-        ExchangeDeclare,
-        ExchangeDeclareOk,
-        ExchangeDelete,
-        ExchangeDeleteOk,
-        QueueDeclare,
-        QueueDeclareOk,
-        QueueBind,
-        QueueBindOk,
-        QueuePurge,
-        QueuePurgeOk,
-        QueueDelete,
-        QueueDeleteOk,
-        BasicConsume,
-        BasicConsumeOk,
-        BasicCancel,
-        BasicCancelOk,
-        BasicPublish,
-        BasicReturn,
-        BasicDeliver,
-        BasicGet,
-        BasicGetOk,
-        BasicGetEmpty,
-        BasicAck,
-        BasicReject,
-        FileConsume,
-        FileConsumeOk,
-        FileCancel,
-        FileCancelOk,
-        FileOpen,
-        FileOpenOk,
-        FileStage,
-        FilePublish,
-        FileReturn,
-        FileDeliver,
-        FileAck,
-        FileReject,
-        StreamConsume,
-        StreamConsumeOk,
-        StreamCancel,
-        StreamCancelOk,
-        StreamPublish,
-        StreamReturn,
-        StreamDeliver,
-        TxSelect,
-        TxSelectOk,
-        TxCommit,
-        TxCommitOk,
-        TxRollback,
-        TxRollbackOk,
-        DtxSelect,
-        DtxSelectOk,
-        DtxStart,
-        DtxStartOk,
-        TunnelRequest,
-        TestInteger,
-        TestIntegerOk,
-        TestString,
-        TestStringOk,
-        TestTable,
-        TestTableOk,
-        TestContent,
-        TestContentOk,
-        ClusterHello,
-        ClusterStatus,
-        ClusterBind,
-    )
+    each
+    for each in tuple(globals().values())
+    if isinstance(each, type) and issubclass(each, Method) and each is not Method
 )
-"""All of them."""
+"""All methods of 10.3."""

@@ -1,8 +1,9 @@
-"""AMQP/Fast (RFC 006, 0.8a2 of 2005): a client for trio, and below it the codec and the engine, sans-IO, for both roles.
+"""AMQP/Fast (RFC 006, version 0.8a2 of 2005): a client for trio.
 
-A historical protocol: verified by its document, by vectors and by the two ends here; there is no other implementation to
-test against. The modules of this folder know no clock, socket, trio or logger. The names here are those of the client, which stands in
-``client``, lists them, and is imported when one of them is first used.
+The sans-IO engine and codec below the client serve both roles, client and server. This is a historical protocol without any other
+implementation to test against: it is verified against its document, with vectors, and between the two ends of this package. The
+modules of this folder use no clock, socket, trio or logger. The public names are those of ``client``, which is imported when one
+of them is first used.
 """
 
 from __future__ import annotations
@@ -12,6 +13,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .client import *  # noqa: F403 - all of its names, which it lists
 else:
-    from trio_amqp10.lazy_names import names_of
+    from trio_amqp10.core.lazy_names import names_of
 
     __getattr__, __dir__ = names_of(__name__, ".client")

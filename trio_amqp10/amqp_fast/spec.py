@@ -1,16 +1,16 @@
-"""The 28 commands of AMQP/Fast and the head of a message as declarations, in the order of the document (RFC 006, 3.1.1).
+"""Declarations of the 28 commands and of the message head (RFC 006, 3.1.1).
 
-Knows no behaviour.
+They are in the order of the document.
 """
 
 from __future__ import annotations
 
 from dataclasses import field
-from typing import Any
+from typing import Any, Final
 
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.core.endpoint_role import EndpointRole
 
-from .commands import (
+from .wire.commands import (
     Command,
     CommandTable,
     Record,
@@ -39,7 +39,7 @@ def _table() -> Any:
 
 @command(10, "connection challenge", sender=_SERVER)
 class ConnectionChallenge(Command):
-    """3.2.3."""
+    """A step of the server in the login (3.2.3)."""
 
     version: octet = 1
     mechanisms: shortstr = ""
@@ -48,7 +48,7 @@ class ConnectionChallenge(Command):
 
 @command(11, "connection response", sender=_CLIENT)
 class ConnectionResponse(Command):
-    """3.2.4."""
+    """The client's answer to a challenge (3.2.4)."""
 
     mechanism: shortstr = ""
     responses: table = _table()
@@ -56,7 +56,7 @@ class ConnectionResponse(Command):
 
 @command(12, "connection tune", sender=_BOTH)
 class ConnectionTune(Command):
-    """3.2.5."""
+    """Limits and options of the connection (3.2.5)."""
 
     options: table = _table()
     dictionary: table = _table()
@@ -64,7 +64,7 @@ class ConnectionTune(Command):
 
 @command(13, "connection open", sender=_CLIENT)
 class ConnectionOpen(Command):
-    """3.2.6."""
+    """The client's request for a virtual path (3.2.6)."""
 
     confirm_tag: short = 0
     virtual_path: shortstr = ""
@@ -74,14 +74,14 @@ class ConnectionOpen(Command):
 
 @command(14, "connection ping", sender=_BOTH)
 class ConnectionPing(Command):
-    """3.2.7."""
+    """A sign of life, with or without a request for an answer (3.2.7)."""
 
     respond: bit = False
 
 
 @command(18, "connection reply", sender=_SERVER)
 class ConnectionReply(Command):
-    """3.2.8."""
+    """The server's confirmation of a command of the connection (3.2.8)."""
 
     confirm_tag: short = 0
     reply_code: short = 200
@@ -90,7 +90,7 @@ class ConnectionReply(Command):
 
 @command(19, "connection close", sender=_BOTH)
 class ConnectionClose(Command):
-    """3.2.9."""
+    """The end of the connection (3.2.9)."""
 
     reply_code: short = 200
     reply_text: shortstr = ""
@@ -101,7 +101,7 @@ class ConnectionClose(Command):
 
 @command(20, "channel open", sender=_CLIENT)
 class ChannelOpen(Command):
-    """3.3.2."""
+    """The opening of a channel (3.3.2)."""
 
     channel_id: short = 0
     confirm_tag: short = 0
@@ -113,7 +113,7 @@ class ChannelOpen(Command):
 
 @command(21, "channel ack", sender=_CLIENT)
 class ChannelAck(Command):
-    """3.3.3."""
+    """The acknowledgement of all messages up to a number (3.3.3)."""
 
     channel_id: short = 0
     confirm_tag: short = 0
@@ -122,7 +122,7 @@ class ChannelAck(Command):
 
 @command(22, "channel commit", sender=_CLIENT)
 class ChannelCommit(Command):
-    """3.3.4."""
+    """The commit of a transaction (3.3.4)."""
 
     channel_id: short = 0
     confirm_tag: short = 0
@@ -131,7 +131,7 @@ class ChannelCommit(Command):
 
 @command(23, "channel rollback", sender=_CLIENT)
 class ChannelRollback(Command):
-    """3.3.5."""
+    """The rollback of a transaction (3.3.5)."""
 
     channel_id: short = 0
     confirm_tag: short = 0
@@ -140,7 +140,7 @@ class ChannelRollback(Command):
 
 @command(28, "channel reply", sender=_SERVER)
 class ChannelReply(Command):
-    """3.3.6."""
+    """The server's confirmation of a command of a channel (3.3.6)."""
 
     channel_id: short = 0
     confirm_tag: short = 0
@@ -150,7 +150,7 @@ class ChannelReply(Command):
 
 @command(29, "channel close", sender=_BOTH)
 class ChannelClose(Command):
-    """3.3.7."""
+    """The end of a channel (3.3.7)."""
 
     channel_id: short = 0
     reply_code: short = 200
@@ -162,7 +162,7 @@ class ChannelClose(Command):
 
 @command(30, "handle open", sender=_CLIENT)
 class HandleOpen(Command):
-    """3.5.2."""
+    """The opening of a handle (3.5.2)."""
 
     channel_id: short = 0
     handle_id: short = 0
@@ -180,7 +180,7 @@ class HandleOpen(Command):
 
 @command(31, "handle send", sender=_CLIENT)
 class HandleSend(Command):
-    """3.5.3; ``fragment_size`` octets come behind the frame."""
+    """A client's message (3.5.3); ``fragment_size`` octets follow the frame."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -194,7 +194,7 @@ class HandleSend(Command):
 
 @command(32, "handle consume", sender=_CLIENT)
 class HandleConsume(Command):
-    """3.5.4."""
+    """A subscription to a destination (3.5.4)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -209,7 +209,7 @@ class HandleConsume(Command):
 
 @command(33, "handle cancel", sender=_CLIENT)
 class HandleCancel(Command):
-    """3.5.5."""
+    """The end of a durable subscription (3.5.5)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -219,7 +219,7 @@ class HandleCancel(Command):
 
 @command(34, "handle flow", sender=_CLIENT)
 class HandleFlow(Command):
-    """3.5.6."""
+    """A pause of the server's messages, or its end (3.5.6)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -228,7 +228,7 @@ class HandleFlow(Command):
 
 @command(35, "handle unget", sender=_CLIENT)
 class HandleUnget(Command):
-    """3.5.7."""
+    """The return of a message to its queue (3.5.7)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -237,7 +237,7 @@ class HandleUnget(Command):
 
 @command(36, "handle query", sender=_CLIENT)
 class HandleQuery(Command):
-    """3.5.8."""
+    """A request for the numbers of messages (3.5.8)."""
 
     handle_id: short = 0
     message_nbr: long = 0
@@ -248,7 +248,7 @@ class HandleQuery(Command):
 
 @command(37, "handle browse", sender=_CLIENT)
 class HandleBrowse(Command):
-    """3.5.9."""
+    """A request for one message that stays in its destination (3.5.9)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -257,7 +257,7 @@ class HandleBrowse(Command):
 
 @command(40, "handle created", sender=_SERVER)
 class HandleCreated(Command):
-    """3.5.10."""
+    """The name of a temporary destination (3.5.10)."""
 
     handle_id: short = 0
     dest_name: shortstr = ""
@@ -265,7 +265,7 @@ class HandleCreated(Command):
 
 @command(41, "handle notify", sender=_SERVER)
 class HandleNotify(Command):
-    """3.5.11; ``fragment_size`` octets come behind the frame."""
+    """A server's message (3.5.11); ``fragment_size`` octets follow the frame."""
 
     handle_id: short = 0
     message_nbr: long = 0
@@ -281,7 +281,7 @@ class HandleNotify(Command):
 
 @command(42, "handle index", sender=_SERVER)
 class HandleIndex(Command):
-    """3.5.12."""
+    """The numbers of messages, as the answer to a query (3.5.12)."""
 
     handle_id: short = 0
     message_nbr: long = 0
@@ -290,7 +290,10 @@ class HandleIndex(Command):
 
 @command(43, "handle prepare", sender=_BOTH)
 class HandlePrepare(Command):
-    """3.5.13; ``fragment_size`` octets come behind the frame."""
+    """The start of a restartable transfer (3.5.13).
+
+    ``fragment_size`` octets follow the frame.
+    """
 
     handle_id: short = 0
     fragment_size: long = 0
@@ -299,7 +302,7 @@ class HandlePrepare(Command):
 
 @command(44, "handle ready", sender=_BOTH)
 class HandleReady(Command):
-    """3.5.14."""
+    """The answer to a prepare: how much of the message is there (3.5.14)."""
 
     handle_id: short = 0
     message_size: long = 0
@@ -307,7 +310,7 @@ class HandleReady(Command):
 
 @command(48, "handle reply", sender=_SERVER)
 class HandleReply(Command):
-    """3.5.15."""
+    """The server's confirmation of a command of a handle (3.5.15)."""
 
     handle_id: short = 0
     confirm_tag: short = 0
@@ -317,44 +320,17 @@ class HandleReply(Command):
 
 @command(49, "handle close", sender=_BOTH)
 class HandleClose(Command):
-    """3.5.16."""
+    """The end of a handle (3.5.16)."""
 
     handle_id: short = 0
     reply_code: short = 200
     reply_text: shortstr = ""
 
 
-COMMANDS = CommandTable(
-    (
-        ConnectionChallenge,
-        ConnectionResponse,
-        ConnectionTune,
-        ConnectionOpen,
-        ConnectionPing,
-        ConnectionReply,
-        ConnectionClose,
-        ChannelOpen,
-        ChannelAck,
-        ChannelCommit,
-        ChannelRollback,
-        ChannelReply,
-        ChannelClose,
-        HandleOpen,
-        HandleSend,
-        HandleConsume,
-        HandleCancel,
-        HandleFlow,
-        HandleUnget,
-        HandleQuery,
-        HandleBrowse,
-        HandleCreated,
-        HandleNotify,
-        HandleIndex,
-        HandlePrepare,
-        HandleReady,
-        HandleReply,
-        HandleClose,
-    )
+COMMANDS: Final = CommandTable(
+    each
+    for each in tuple(globals().values())
+    if isinstance(each, type) and issubclass(each, Command) and each is not Command
 )
 
 
@@ -363,15 +339,15 @@ COMMANDS = CommandTable(
 
 @record("message")
 class MessageHead(Record):
-    """What stands before the body of a message.
+    """The head of a message, before its body.
 
     Attributes:
         body_size: octets of the body.
-        persistent: whether it is to survive a crash of the server.
+        persistent: whether the message must survive a crash of the server.
         priority: 0 to 9; 5 to 9 are high.
-        expiration: seconds since 1970 (UTC) after which it may be dropped; 0 for never.
-        mime_type, encoding: of the body; empty for those of the handle.
-        identifier: the application's name for it.
+        expiration: seconds since 1970 (UTC) after which the message may be dropped; 0 for never.
+        mime_type, encoding: type and encoding of the body; empty for those of the handle.
+        identifier: the application's name for the message.
         headers: the application's fields.
     """
 

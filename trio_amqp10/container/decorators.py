@@ -1,6 +1,6 @@
 """The decorators of a container that make nodes of the user's functions.
 
-Knows their arguments; does not know how the functions are run (``handlers``).
+Knows the arguments of the decorators; ``handlers`` runs the functions.
 """
 
 from __future__ import annotations
@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from trio_amqp10.broker.nodes.producer_node import ProducerNode
+from trio_amqp10.core.async_functions import require_async
+
 from .handlers import ConsumerNode, FunctionNode
-from .nodes.producer import ProducerNode
 
 if TYPE_CHECKING:
-    from trio_amqp10.message import Message
-    from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.sender import Sender
-
-    from .nodes.node import Node, Peer
-
-__all__ = ["HandlerDecorators"]
+    from trio_amqp10.amqp10.message import Message
+    from trio_amqp10.amqp10.peer.delivery import Delivery
+    from trio_amqp10.amqp10.peer.sender import Sender
+    from trio_amqp10.broker.nodes.node import Node, Peer
 
 F = TypeVar("F", bound=Callable[..., Awaitable[Any]])
 Consumes = TypeVar("Consumes", bound="Callable[[Delivery], Awaitable[None]]")
@@ -36,31 +35,33 @@ class HandlerDecorators:
         raise NotImplementedError
 
     def function(self, name: str, *, concurrency: int = 100, ordered: bool = True) -> Callable[[F], F]:
-        """Decorates an async function of a ``Message`` that returns the reply: any AMQP value, or a ``Message``.
+        """Decorate an async function of a ``Message`` that returns the reply.
 
-        The reply goes to the request's ``reply_to`` with its ``correlation_id``, or else its
-        ``message_id``; without ``reply_to`` it is dropped. When the handler raises ``RefusedError``, the request is rejected
-        with its condition and description; with ``amqp:internal-error`` when it raises anything else, which is logged.
+        The reply is any AMQP value, or a ``Message``. It goes to the request's ``reply_to`` with the request's
+        ``correlation_id``, or if it has none, its ``message_id``; without ``reply_to`` the reply is dropped. If the handler
+        raises ``RefusedError``, the request is rejected with its condition and description. If it raises any other exception,
+        the exception is logged and the request is rejected with ``amqp:internal-error``.
 
         Args:
             name: the address.
             concurrency: requests of one link that are handled at a time.
-            ordered: whether replies to one link leave in the order of its requests all the same; if not,
-                each leaves as soon as it is there.
+            ordered: whether replies to one link are sent in the order of its requests; if not,
+                each is sent as soon as it is ready.
         """
 
         def decorate(handler: F) -> F:
+            require_async(handler, f"container.function({name!r})")
             self.add_node(FunctionNode(name, handler, self._post, concurrency=concurrency, ordered=ordered))
             return handler
 
         return decorate
 
     def consumer(self, name: str, *, concurrency: int = 1) -> Callable[[Consumes], Consumes]:
-        """Decorates an async function of a ``Delivery`` that peers send to us.
+        """Decorate an async function of a ``Delivery``, called for each received message.
 
-        The delivery is accepted when the function returns, unless it was settled otherwise. When it raises ``RefusedError``, the
-        delivery is rejected with its condition and description; with ``amqp:internal-error`` when it raises anything else, which
-        is logged.
+        The delivery is accepted when the function returns, unless it was settled otherwise. If the function raises
+        ``RefusedError``, the delivery is rejected with its condition and description. If it raises any other exception, the
+        exception is logged and the delivery is rejected with ``amqp:internal-error``.
 
         Args:
             name: the address.
@@ -68,22 +69,24 @@ class HandlerDecorators:
         """
 
         def decorate(handler: Consumes) -> Consumes:
+            require_async(handler, f"container.consumer({name!r})")
             self.add_node(ConsumerNode(name, handler, concurrency=concurrency))
             return handler
 
         return decorate
 
     def producer(self, name: str) -> Callable[[Produces], Produces]:
-        """Decorates an async function of a ``Sender``: it runs once for each link that receives from us.
+        """Decorate an async function of a ``Sender``, called for each link that receives.
 
-        Returning closes the link once all that was sent is settled; an exception detaches it with
-        ``amqp:internal-error``, and is logged. It is cancelled when its link is gone.
+        When the function returns, the link is closed after all its messages are settled. If it raises, the exception is
+        logged and the link is detached with ``amqp:internal-error``. The function is cancelled if its link ends.
 
         Args:
             name: the address.
         """
 
         def decorate(handler: Produces) -> Produces:
+            require_async(handler, f"container.producer({name!r})")
             self.add_node(ProducerNode(name, handler))
             return handler
 

@@ -1,8 +1,8 @@
-"""Nodes that are a function of the user's: request and reply, consume.
+"""Nodes that call the user's functions: request and reply, consume.
 
-Handlers run in tasks of their own, several for each peer if allowed. What a handler raises is
-logged here, in full, and the peer learns only that it failed. A handler is not cancelled because
-its peer has gone.
+Each call of a handler runs in a task of its own, several for each peer if allowed. An exception of a handler is
+logged here, in full, and the peer learns only that the handler failed. A handler is not cancelled when
+its peer has disconnected.
 
 Knows messages, inlets and outlets; knows no links.
 """
@@ -20,25 +20,23 @@ from typing import Any, Final
 
 import trio
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
-
-from .nodes.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
-
-__all__ = ["Around", "ConsumerNode", "FunctionNode", "HandlerNode"]
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.broker.connected_peer_base import ConnectedPeerBase
+from trio_amqp10.broker.nodes.node import Arrival, Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
+from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError
 
 _log = logging.getLogger("trio_amqp10.container")
 
 PAIRED: Final = "$me"
-"""The address of the link that receives, for the one of the same name that sends."""
+"""The reply address that means the receiving link of the same name."""
 
 Post = Callable[[str, Message, Peer], Awaitable[object]]
 Around = Callable[[Node, Arrival, Callable[[], Awaitable[Any]]], Awaitable[Any]]
-"""Stands between an arrival and the handler of its node: see ``Container.surround``."""
+"""A function that wraps the handler of a node; see ``Container.surround``."""
 
 
 class _InletTasks:
-    """The tasks that work for one inlet, and whose turn it is to reply."""
+    """The tasks that work for one inlet, and the order of their replies."""
 
     __slots__ = ("last", "working")
 
@@ -48,10 +46,12 @@ class _InletTasks:
 
 
 class HandlerNode(Node):
-    """What consumers and functions have in common: up to ``concurrency`` arrivals of an inlet at a time.
+    """A node that handles up to ``concurrency`` arrivals of an inlet at a time.
+
+    The base of consumers and functions.
 
     Attributes:
-        around: stands between arrivals and the handler, or None.
+        around: a function that is called around the handler, or None.
     """
 
     accepts_senders = True
@@ -119,11 +119,15 @@ class HandlerNode(Node):
     def _answer(
         self, arrival: Arrival, failure: Exception | None, refusal: RefusedError | None = None
     ) -> None:
-        """Settle what the handler has not settled, by what became of it, and of its reply."""
+        """Settle an arrival that the handler has not settled, and count it.
+
+        It is accepted, or rejected because of a failure of the handler, or a refusal by the handler or of its reply.
+        """
         self._figures["handled"] += 1
         self._figures["failed"] += failure is not None
         try:
             if failure is None and refusal is not None:
+                # The handler refused the message, or its reply was refused.
                 if arrival.state is None:
                     arrival.reject(refusal.condition, refusal.description)
                 return
@@ -132,8 +136,8 @@ class HandlerNode(Node):
                     arrival.accept()
                 return
             if isinstance(failure, RemoteProtocolError) and failure.scope == "link":
-                # The message itself is at fault: its sections are no sections.
-                _log.info("%r: a message that cannot be read: %s", self, failure)
+                # The message itself is at fault: its sections cannot be decoded (3.2).
+                _log.info("%r: a message cannot be read: %s", self, failure)
                 condition, description = failure.condition, failure.description
             else:
                 _log.error("%r: the handler failed", self, exc_info=failure)
@@ -145,19 +149,19 @@ class HandlerNode(Node):
 
 
 def _turn(tasks: _InletTasks) -> tuple[trio.Event | None, trio.Event]:
-    """What to wait for before replying, and what to set after it."""
+    """Return the event to wait for before replying, and the event to set after it."""
     before, tasks.last = tasks.last, trio.Event()
     return before, tasks.last
 
 
 class ConsumerNode(HandlerNode):
-    """Calls ``handler(delivery)`` for every message that peers send.
+    """A node that calls ``handler(delivery)`` for every message that peers send.
 
-    The delivery is accepted when the handler returns, unless it has settled it otherwise, and
-    rejected when it raises: with the condition of a ``RefusedError``, otherwise with ``amqp:internal-error``.
+    The delivery is accepted when the handler returns, unless the handler settled it otherwise. It is
+    rejected when the handler raises: with the condition of a ``RefusedError``, otherwise with ``amqp:internal-error``.
 
     Args:
-        address: what links name to reach it.
+        address: the address of the node.
         handler: an async function of a delivery.
         concurrency: deliveries of one link that are handled at a time; with 1, in order.
     """
@@ -181,32 +185,36 @@ class ConsumerNode(HandlerNode):
 
 
 class Answering(HandlerNode):
-    """Answers every request; what with, is for a class of this one to say.
+    """A node that answers every request; a subclass makes the answers.
 
-    The reply goes to the request's ``reply_to``: a link of the same peer that receives from this
-    node and calls its target so, or else a node of the container; ``$me`` is the link that is paired with that of the
-    request, which has the same name ("AMQP Request-Response Messaging with Link Pairing 1.0"). It carries the request's
-    ``correlation_id``, or else its ``message_id``. Replies leave in the order of the requests of
-    one link, also where their handlers finish in another, unless ``ordered`` is False. The request is
-    accepted when its reply is out, and rejected when answering raises: with the condition of a ``RefusedError``, otherwise with
-    ``amqp:internal-error``.
-    A reply that comes too late, because its link or node is gone, is dropped and counted. So is one that is larger than
-    its link takes: the request is rejected with ``amqp:link:message-size-exceeded``, or, if it was sent settled, the link for
-    replies is ended so.
+    The reply goes to the request's ``reply_to``. This is the target of a link of the same peer that receives from this
+    node, or otherwise the address of a node of the container; ``$me`` is the receiving link that is paired with the link
+    of the request, which has the same name ("AMQP Request-Response Messaging with Link Pairing 1.0"). The reply carries
+    the request's ``correlation_id``, or if it has none, its ``message_id``. Replies are sent in the order of the requests
+    of one link, even if their handlers finish in another, unless ``ordered`` is False. The request is
+    accepted when its reply is sent, and rejected when answering raises: with the condition of a ``RefusedError``, otherwise
+    with ``amqp:internal-error``.
+
+    A reply is dropped and counted if its link or node is gone, or if it is larger than its link takes. If it is too large,
+    the request is rejected with ``amqp:link:message-size-exceeded``, or, if it was sent settled, the link for
+    replies is ended with that error.
 
     Args:
-        address: what links name to reach it.
+        address: the address of the node.
         post: sends a message to the node of that address, or raises ``RefusedError``.
         concurrency: requests of one link that are handled at a time.
-        ordered: whether a reply waits for those to earlier requests of its link.
+        ordered: whether a reply waits for the replies to earlier requests of its link.
 
     Attributes:
-        answers_unasked: whether links that receive from here need no address: then the reply to a request without ``reply_to``
-            goes to the latest such link of its peer, and ``reply_to`` may be the name of one, as Azure's clients for JavaScript have it.
+        answers_unasked: whether receiving links need no target address. If true, the reply to a request without
+            ``reply_to`` goes to the latest such link of its peer, and ``reply_to`` may be the name of one, as Azure's
+            clients for JavaScript have it.
+        settles_first: whether a request is accepted before its reply is sent, as at Azure: clients on ``uamqp`` take a reply
+            before that for a failure. Then no reply can reject it.
     """
 
     accepts_receivers = answers_link_pairs = True
-    answers_unasked = False
+    answers_unasked = settles_first = False
 
     def __init__(
         self,
@@ -239,6 +247,12 @@ class Answering(HandlerNode):
             failure = raised
         if self._ordered and before is not None and not before.is_set():
             await before.wait()
+        if reply is not None and self.settles_first and arrival.state is None:
+            self._answer(arrival, None)
+            if isinstance(inlet.peer, ConnectedPeerBase):
+                inlet.peer.write_outcomes()
+            await self._send_settled(inlet, address, reply)
+            return
         if reply is not None:
             try:
                 refusal = await self._send(inlet, address, reply, waits=not arrival.settled)
@@ -246,14 +260,28 @@ class Answering(HandlerNode):
                 failure = raised
         self._answer(arrival, failure, refusal)
 
+    async def _send_settled(self, inlet: Inlet, address: str | None, reply: Message) -> None:
+        """Send the reply to a request that is settled, or drop it."""
+        try:
+            await self._send(inlet, address, reply, waits=False)
+        except Exception:
+            _log.exception("%r: a reply could not be sent", self)
+
     async def _ask(self, peer: Peer, request: Message) -> Any:
-        """The answer to a request of this peer: any AMQP value, or a ``Message``."""
+        """Return the answer to a request: any AMQP value, or a ``Message``."""
         raise NotImplementedError
 
     async def _send(
         self, inlet: Inlet, address: str | None, reply: Message, *, waits: bool
     ) -> RefusedError | None:
-        """Send a reply, or drop it; returns why the request is to be rejected, if its peer ``waits`` to hear."""
+        """Send a reply, or drop it; return why the request must be rejected, if it must.
+
+        Args:
+            inlet: the link of the request.
+            address: the ``reply_to`` of the request.
+            reply: the reply.
+            waits: whether the request is unsettled, so that its peer waits for an outcome.
+        """
         outlet = self._outlet_for(inlet, address)
         if outlet is not None:
             return await self._send_through(outlet, reply, waits=waits)
@@ -267,14 +295,16 @@ class Answering(HandlerNode):
         return None
 
     def _outlet_for(self, inlet: Inlet, address: str | None) -> Outlet | None:
-        """The link of the same peer that takes replies to this address, or to none."""
+        """Return the link of the same peer that takes replies to this address, or to none."""
         mine = [outlet for outlet in self.outlets if outlet.peer is inlet.peer]
         if address is None:
             return mine[-1] if mine and self.answers_unasked else None
         for outlet in mine:
+            # ``$me`` means the link of the same name; any other address is the target of a link.
             if outlet.target == address if address != PAIRED else outlet.pair == inlet.pair:
                 return outlet
         if self.answers_unasked:
+            # Azure's clients for JavaScript put the name of their receiving link in ``reply-to``.
             for outlet in mine:
                 if outlet.target is None and outlet.subscription_terms.name == address:
                     return outlet
@@ -282,12 +312,12 @@ class Answering(HandlerNode):
 
     def _drop(self, why: object) -> None:
         self._dropped += 1
-        _log.info("%r: a reply is dropped, %s", self, why)
+        _log.info("%r: a reply is dropped: %s", self, why)
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {"dropped": self._dropped}
 
-    # -- links that take replies straight from here -----------------------------------------
+    # -- links that receive replies from this node ------------------------------------------
 
     def check_outlet(
         self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
@@ -296,7 +326,7 @@ class Answering(HandlerNode):
         if target is None:
             raise RefusedError(
                 Condition.NOT_ALLOWED,
-                f"{self.address!r} gives replies, so the target of the link needs the address in `reply-to`",
+                f"{self.address!r} sends replies: the target of the link must have the address in `reply-to`",
             )
 
     def add_outlet(self, outlet: Outlet) -> None:
@@ -322,7 +352,8 @@ class Answering(HandlerNode):
             text = f"the reply takes {size} octets, and the link for replies takes {limit} (2.7.3)"
             self._drop(text)
             if not waits:
-                outlet.outgrow(size)  # nothing else can tell the peer
+                # The request is settled, so only the end of this link can report the error.
+                outlet.outgrow(size)
             return RefusedError(Condition.MESSAGE_SIZE_EXCEEDED, text)
         try:
             while not outlet.ready():
@@ -339,10 +370,10 @@ class Answering(HandlerNode):
 
 
 class FunctionNode(Answering):
-    """Calls ``handler(message)`` for every request, and sends back what it returns.
+    """A node that answers every request with the result of ``handler(message)``.
 
     Args:
-        address: what links name to reach it.
+        address: the address of the node.
         handler: an async function of a ``Message``, returning any AMQP value or a ``Message``.
         post, concurrency, ordered: as for ``Answering``.
     """
@@ -364,7 +395,10 @@ class FunctionNode(Answering):
 
 
 def _reply(result: Any, address: str | None, correlation: Any) -> Message:
-    """The reply as octets already, so that what cannot be encoded is found while it is the handler's."""
+    """Return the reply as octets.
+
+    If it cannot be encoded, the exception counts as the handler's.
+    """
     reply = copy(result) if isinstance(result, Message) else Message(result)
     reply.correlation_id = correlation
     if reply.to is None and address != PAIRED:

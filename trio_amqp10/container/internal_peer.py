@@ -1,6 +1,6 @@
-"""Peers that are the container itself: for messages from within, and for nodes.
+"""The container as a peer of its own nodes.
 
-Knows where tasks can run; knows no links.
+``Container.send`` and tasks of nodes act as such a peer. Knows where tasks can run; knows no links.
 """
 
 from __future__ import annotations
@@ -9,21 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.message import Message
-
-from .nodes.node import RefusedError
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.broker.nodes.node import RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from .background_tasks import TaskRunner
-    from .connected_peer import ConnectedPeer
-    from .nodes.content import Content
-    from .nodes.message_store import MessageStore
-    from .nodes.node import Lease, Node, Peer
-    from .stores.group_commit import Journal
-
-__all__ = ["InternalPeer", "NodesPeer", "send_within"]
+    from trio_amqp10.broker.background_tasks import TaskRunner
+    from trio_amqp10.broker.nodes.content import Content
+    from trio_amqp10.broker.nodes.message_store import MessageStore
+    from trio_amqp10.broker.nodes.node import Lease, Node, Peer
+    from trio_amqp10.broker.peer_interfaces import ConnectedPeer
+    from trio_amqp10.broker.stores.group_commit import Journal
 
 
 async def send_within(
@@ -32,7 +29,8 @@ async def send_within(
     """Send a message from the container of this name; see ``Container.send``."""
     octets = _frozen(message)
     refusal: RefusedError | None = None
-    async with trio.open_nursery() as nursery:  # what it raises is not to come out as a group
+    # A refusal is raised after the nursery: from inside, it would propagate in an exception group.
+    async with trio.open_nursery() as nursery:
         try:
             await post(address, octets, _LocalSender(name, nursery))
         except RefusedError as refused:
@@ -42,7 +40,7 @@ async def send_within(
 
 
 def _frozen(message: Any) -> Message:
-    """A message that cannot be changed any more: its octets."""
+    """Return the message as octets, which the caller cannot change any more."""
     made = message if isinstance(message, Message) else Message(message)
     return Message.from_payload(made.to_payload(), made.message_format)
 
@@ -70,7 +68,8 @@ class _LocalSender(InternalPeer):
 class NodesPeer(InternalPeer):
     """The container as a peer of its nodes; a ``ContainerPeer``.
 
-    A task that a node starts by itself runs with the first of the runners that is open; if there is none, it waits for one.
+    A task that a node starts by itself runs with the first runner that is open. If no runner is open, it starts when one
+    joins.
     """
 
     __slots__ = ("_find", "_later", "_message_store", "_runners", "container_id", "identity")
@@ -107,7 +106,7 @@ class NodesPeer(InternalPeer):
         self._later.append((function, args))
 
     def welcome(self, runner: TaskRunner | ConnectedPeer) -> None:
-        """A runner is open: start what has waited for one."""
+        """Start the tasks that waited for a runner."""
         later, self._later = self._later, []
         for function, args in later:
             runner.start_soon(function, *args)

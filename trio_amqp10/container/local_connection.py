@@ -1,6 +1,6 @@
 """A connection to a container in the same process, through memory.
 
-Knows who waits for whom when it ends; knows nothing of nodes.
+Knows the order in which the client and the container end; knows nothing of nodes.
 """
 
 from __future__ import annotations
@@ -10,29 +10,27 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from trio_amqp10.amqp10.peer.dial_options import DialOptions
 from trio_amqp10.net.waiters import check_trio
-from trio_amqp10.peer.dial_options import DialOptions
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from types import TracebackType
 
-    from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.dialling import Dialling
+    from trio_amqp10.amqp10.peer.connection import Connection
+    from trio_amqp10.amqp10.peer.dialling import Dialling
     from trio_amqp10.sasl import Server
-
-__all__ = ["LocalConnection", "LocalOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalOptions(DialOptions):
-    """Options of ``Container.connect``: those of ``open_connection``, and whom to accept."""
+    """The options of ``open_connection``, and the users to accept."""
 
     users: Server | None = None
 
 
 class LocalConnection:
-    """A connection through memory that is yet to be opened: enter it with ``async with``."""
+    """A connection through memory, which ``async with`` opens and closes."""
 
     __slots__ = ("_dialling", "_manager", "_nursery", "_patience", "_prepare", "_serve")
 
@@ -51,7 +49,7 @@ class LocalConnection:
     async def __aenter__(self) -> Connection:
         check_trio()
         self._prepare()
-        # By hand, so that what the user's block raises does not come out as a group of one.
+        # The nursery is entered by hand, so that an exception of the user's block is not wrapped in a group.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
         self._nursery.start_soon(self._serve)

@@ -1,9 +1,9 @@
-"""Containers behind one listener, by the host that a peer asks for (2.7.1).
+"""Containers at one listener, chosen by the host that a peer asks for (2.7.1).
 
-A peer may name its host three times: in TLS (SNI), in SASL and in ``open``. Whoever is let in by one name
-and served by another has found a way around what guards them, so names that differ are refused.
+A peer may name its host three times: in TLS (SNI), in SASL and in ``open``. If the names differ, the peer could
+authenticate at one host and be served by another, so it is refused.
 
-Knows no nodes: what serves a host is a container, or any handler of connections.
+Knows no nodes: a host is served by a container, or by any handler of connections.
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.peer.listen import Listener, serve
-from trio_amqp10.peer.option_signatures import takes_as
-from trio_amqp10.spec.transport import Error
+from trio_amqp10.amqp10.peer.listen import Listener, serve
+from trio_amqp10.amqp10.spec.transport import Error
+from trio_amqp10.core.errors import Condition, LocalProtocolError
+from trio_amqp10.net.option_signatures import takes_as
 
 from .container import Container
-from .protocols.table import dialects_of, named_by_scheme, of_own_schemes
+from .dialects import dialects_of, named_by_scheme, of_own_schemes
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from trio_amqp10.peer.connection import Connection
+    from trio_amqp10.amqp10.peer.connection import Connection
 
     Host = Container | Callable[[Connection], Awaitable[object]]
 
-__all__ = ["VirtualHosts"]
-
 _NONE_IN_PARTICULAR: Final = "/"
-"""The virtual host that clients of 0-9-1 ask for unless they are told which."""
+"""The virtual host that clients of 0-9-1 ask for by default."""
 
 
 class VirtualHosts:
-    """Containers by the hostname that peers ask for: ``VirtualHosts({"a.example": one, "b.example": other})``.
+    """Containers, each chosen by the hostname that a peer asks for.
 
-    Others are turned away with ``amqp:not-found``, and those who ask for different hosts in TLS, SASL and
-    ``open`` with ``amqp:not-allowed``. Upper and lower case are the same.
+    Make it with ``VirtualHosts({"a.example": one, "b.example": other})``.
+
+    Peers that ask for any other host are refused with ``amqp:not-found``, and peers that ask for different hosts in TLS,
+    SASL and ``open`` with ``amqp:not-allowed``. Upper and lower case are the same.
 
     Args:
-        hosts: what serves each: a ``Container``, or an async function of a ``Connection``.
-        default: what serves those who ask for no host, or for one that is not there; None refuses them.
-        compare: whether names that differ are refused. RabbitMQ's ``vhost:NAME`` in ``open`` is no name that SNI
-            could have: with such, False.
+        hosts: a handler for each host: a ``Container``, or an async function of a ``Connection``.
+        default: the handler for peers that ask for no host, or for an unknown one; None refuses them.
+        compare: whether names that differ are refused. Set it to False for RabbitMQ's ``vhost:NAME`` in ``open``, which
+            cannot be a name in SNI.
 
     Raises:
         LocalProtocolError: there are no hosts, or two differ in case alone.
@@ -54,12 +54,20 @@ class VirtualHosts:
     ) -> None:
         self._hosts = {name.lower(): host for name, host in hosts.items()}
         if not hosts or len(self._hosts) < len(hosts):
-            raise LocalProtocolError(f"{sorted(hosts)!r}: at least one host, each once, is due")
+            raise LocalProtocolError(
+                f"hosts={sorted(hosts)!r}: expected at least one host, and no two that differ in case alone"
+            )
         self._default = default
         self._compare = compare
+        for name, host in hosts.items():
+            if isinstance(host, Container):
+                host.virtual_hosts += (name,)
 
     def vet(self, connection: Connection) -> Error | None:
-        """Why this peer is not let in; None for one that is, and sees the container that it asked for. For ``serve(vet=...)``."""
+        """Return the error that refuses this peer, or None; for ``serve(vet=...)``.
+
+        A peer that is not refused sees the container id of the host that it asked for.
+        """
         error = self._check(connection)
         host = self._find(connection)
         if error is not None or not isinstance(host, Container):
@@ -86,7 +94,7 @@ class VirtualHosts:
         return self._hosts.get((connection.remote.hostname or "").lower(), self._default)
 
     async def handle(self, connection: Connection) -> None:
-        """Have the host that the peer asks for serve it; a handler for ``serve``.
+        """Serve a connection by the host that its peer asks for; a handler for ``serve``.
 
         Raises: as the handlers of the hosts.
 
@@ -108,11 +116,12 @@ class VirtualHosts:
         task_status: trio.TaskStatus[list[Listener]] = trio.TASK_STATUS_IGNORED,
         **options: Any,
     ) -> None:
-        """Listen, and serve every peer that connects; see ``trio_amqp10.serve`` for the options, and ``Container.serve`` for ``dialects``.
+        """Listen, and serve every peer that connects.
 
-        Peers are turned away before the connection is open, and see the container that they asked for. A virtual host of AMQP
-        0-9-1 is the container of that name; ``/``, for which clients ask that want none in particular, is the one whose name
-        is asked for in TLS, or else the default. Others are refused with 530.
+        ``trio_amqp10.serve`` documents the options, and ``Container.serve`` documents ``dialects``. Peers are refused before
+        the connection is open, and see the id of the container that they asked for. A virtual host of AMQP 0-9-1 is the
+        container of that name; for ``/``, the default of clients, it is the container whose name is asked for in TLS, or
+        otherwise the default container. Peers that ask for another virtual host are refused with 530.
 
         Raises:
             LocalProtocolError: ``dialects`` are asked for, and no host is a container; or as ``trio_amqp10.serve``.
@@ -123,12 +132,22 @@ class VirtualHosts:
         asked = options.get("dialects", ())
         if asked or named_by_scheme(urls):
             if not containers:
-                raise LocalProtocolError("dialects need a host that is a container")
+                raise LocalProtocolError("dialects: expected at least one host that is a Container")
             more = {"virtual_hosts": self._find_virtual_host}
             options["dialects"] = dialects_of(containers[0], asked, **more)
             options.setdefault("dialect_schemes", of_own_schemes(containers[0], urls, asked, **more))
             for container in containers:
-                if container.broker is None:
+                broker = container.broker or container.add_broker()
+                broker.virtual_host = next(iter(container.virtual_hosts), broker.virtual_host)
+        elif containers and "dialects" not in options and "vet" not in options:
+            options["dialects"] = dialects_of(
+                containers[0],
+                Container.default_dialects,
+                virtual_hosts=self._find_virtual_host,
+                by_default=True,
+            )
+            for container in containers:
+                if container.journal is not None and container.broker is None:
                     container.add_broker()
         options.setdefault("vet", self.vet)
         options.setdefault("offered_capabilities", Container.offered_capabilities())
@@ -139,16 +158,21 @@ class VirtualHosts:
                 await container.flush(options.get("close_timeout", 5.0))
 
     def _containers(self) -> list[Container]:
-        """Those of the hosts that are containers, each once."""
+        """Return the hosts that are containers, each once."""
         hosts = dict.fromkeys((*self._hosts.values(), self._default))
         return [host for host in hosts if isinstance(host, Container)]
 
     def _find_virtual_host(self, name: str, server_name: str | None) -> Container | None:
-        """The container of a virtual host of 0-9-1; None for one that is not there, or differs from the name in TLS."""
+        """Return the container of a virtual host of 0-9-1.
+
+        Return None if there is none, or if its name differs from the name in TLS.
+        """
         asked = name.lower()
         if name == _NONE_IN_PARTICULAR:
+            # The client asks for no particular host, so the name in TLS decides.
             asked = name if name in self._hosts else (server_name or "").lower()
         elif self._compare and server_name is not None and server_name.lower() != asked:
+            # The client authenticated the server by another name than it asks for.
             return None
         host = self._hosts.get(asked) or self._hosts.get(f"vhost:{asked}", self._default)
         return host if isinstance(host, Container) else None
@@ -158,5 +182,5 @@ class VirtualHosts:
 
 
 def _shown(*names: str) -> str:
-    """Parts of an error that has to fit into the smallest frame."""
+    """Quote names, cut so that an error with them fits into the smallest frame."""
     return ", ".join(repr(name[:64]) for name in names)

@@ -1,7 +1,7 @@
-"""The accept loop of a listener: limits by host, layers, choice of the dialect.
+"""The accept loop of a listener: limits for each host, layers, choice of dialect.
 
-The places of ``ConnectionAdmission``, the layers, the header and the time that all these may take hold for every dialect. Knows none
-of them: each is an object of ``Dialect``.
+Every dialect shares the limits of ``ConnectionAdmission``, the layers, the protocol header and the time allowed for all of
+these. Each dialect is an object of ``Dialect``; this module knows no particular one.
 """
 
 from __future__ import annotations
@@ -10,47 +10,57 @@ import errno
 import logging
 from dataclasses import dataclass, field
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
 from .connection_admission import AdmittedConnection
 from .dialect import AcceptedConnection, choose
 from .errors import ConnectionClosedError
+from .listener import Listener
 from .login_failures import HostLoginFailures, LoginFailures
 from .transport_layers import AcceptedLayers, Transport
-from .transports import is_private, keep_alive, peer_host, peer_name, peer_place
+from .transports import (
+    bind,
+    is_private,
+    keep_alive,
+    listener_port,
+    listener_url,
+    peer_host,
+    peer_name,
+    peer_place,
+)
+from .waiters import interrupts_unwrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from trio_amqp10.partial_pool import Pool
+    from trio_amqp10.core.partial_pool import Pool
 
     from .connection_admission import ConnectionAdmission
     from .dialect import Dialect
-
-__all__ = ["Reception", "accept_loop"]
+    from .urls import Url
 
 _log: Final = logging.getLogger("trio_amqp10.listen")
 
 _OUT_OF_RESOURCES: Final = {errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS}
 
 _GRACE: Final = 5.0
-"""Seconds for the last words of a dialect whose peer has not opened its connection in time."""
+"""Seconds that a dialect may still write after its peer took too long to open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reception:
-    """What awaits those who dial one URL.
+    """The settings with which a listener serves the peers of one URL.
 
     Attributes:
         dialects: see ``choose``.
-        entrance: the layers that are taken.
-        failures: who failed to authenticate, and where.
-        seconds: from the accepted stream to a peer that is let in; None for any time.
-        sasl, allow_plaintext_password, pool: as of ``AcceptedConnection``.
+        entrance: the layers that peers may use.
+        failures: counts failed logins by user and host.
+        seconds: from the accepted stream to the opened connection; None for any time.
+        sasl, allow_plaintext_password, pool: as in ``AcceptedConnection``.
     """
 
     dialects: Sequence[Dialect]
@@ -62,13 +72,16 @@ class Reception:
     pool: Pool | None = None
 
     async def receive(self, stream: trio.abc.Stream, on_opened: Callable[[], object]) -> None:
-        """One connection, from the first octet to the last. Raises nothing that a peer can cause.
+        """Serve one connection from the first octet to the last.
+
+        Raise nothing that a peer can cause.
 
         Args:
-            stream: as it was accepted. Closed, unless the dialect has ended by itself: then it has closed it.
-            on_opened: called once the peer is let in.
+            stream: as it was accepted. It is closed here, unless the dialect ended without an error: then the dialect has
+                closed it.
+            on_opened: called once, when the dialect has opened the connection.
 
-        Cancelled: the dialect is, and the stream is closed.
+        Cancelled: the dialect is cancelled too, and the stream is closed.
         """
         name, host = peer_name(stream), peer_host(stream)
         began = trio.current_time()
@@ -97,14 +110,14 @@ class Reception:
             with trio.CancelScope(deadline=deadline + _GRACE) as scope:
                 await dialect.serve(accepted)
         except AmqpError as failure:
-            _log.info("%s came no further than the handshake: %s", name, failure)
+            _log.info("%s did not complete the handshake: %s", name, failure)
             await trio.aclose_forcefully(stream)
             return
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
         if scope.cancelled_caught:
-            _log.info("%s took too long for %s, and was sent away", name, dialect.name)
+            _log.info("%s did not open its %s connection in time and was disconnected", name, dialect.name)
             await trio.aclose_forcefully(stream)
 
     async def _choose(self, stream: trio.abc.Stream, deadline: float) -> tuple[Dialect, Transport]:
@@ -114,33 +127,84 @@ class Reception:
         raise ConnectionClosedError("the peer took too long, during the handshakes")
 
 
-async def accept_loop(
+class ListeningPlace(NamedTuple):
+    """A URL to listen on, and how its peers are received.
+
+    Attributes:
+        url: the URL of the transport.
+        scheme: the scheme of the URL that the program has given.
+        reception: returns the reception of one listener.
+    """
+
+    url: Url
+    scheme: str
+    reception: Callable[[], Reception]
+
+
+async def listen_at(
+    places: Iterable[ListeningPlace],
+    admit: Callable[[str | None], bool] | None,
+    admission: ConnectionAdmission,
+    task_status: trio.TaskStatus[list[Listener]],
+) -> None:
+    """Listen on all URLs, and accept connections until all listeners are closed.
+
+    Args:
+        places: the URLs.
+        admit, admission: as for ``_accept_loop``.
+        task_status: gets a ``Listener`` for each address.
+
+    Raises:
+        OSError: it is not possible to listen there, or a listener has failed for good.
+
+    Cancelled: every accepted stream and every listener is closed.
+    """
+    sockets: list[tuple[trio.SocketListener, Reception]] = []
+    listening: list[Listener] = []
+    try:
+        for place in places:
+            for listener in await bind(place.url):
+                sockets.append((listener, place.reception()))
+                url = place.scheme + listener_url(place.url, listener).removeprefix(place.url.scheme)
+                listening.append(Listener(url, listener_port(place.url, listener), listener.socket.close))
+        with interrupts_unwrapped():
+            async with trio.open_nursery() as nursery:
+                for listener, reception in sockets:
+                    nursery.start_soon(_accept_loop, listener, reception, admit, admission, nursery)
+                task_status.started(listening)
+    finally:
+        admission.close()
+        for listener, _ in sockets:
+            listener.socket.close()
+
+
+async def _accept_loop(
     listener: trio.SocketListener,
     reception: Reception,
     admit: Callable[[str | None], bool] | None,
-    doors: ConnectionAdmission,
+    admission: ConnectionAdmission,
     nursery: trio.Nursery,
 ) -> None:
-    """Accept those who dial, as far as there are places, until the listener is closed.
+    """Accept connections, within the limits, until the listener is closed.
 
     Args:
-        listener: where they dial.
-        reception: serves each of them.
-        admit: called with each peer's IP address, or None; False sends the peer away.
-        doors: the places, which listeners may share.
-        nursery: for the connections.
+        listener: accepts the streams.
+        reception: serves each connection.
+        admit: called with each peer's IP address, or None; if it returns False, the connection is closed.
+        admission: the limits, which listeners may share.
+        nursery: runs one task for each connection.
 
     Raises:
-        OSError: the listener is of no use any more.
+        OSError: the listener has failed for good.
 
-    Cancelled: no stream that was accepted stays behind.
+    Cancelled: every accepted stream is closed.
     """
 
     def begin(place: AdmittedConnection) -> None:
         nursery.start_soon(_run_one, place, reception)
 
-    while listener.socket.fileno() != -1:  # it is after Listener.close()
-        await doors.until_place()
+    while listener.socket.fileno() != -1:  # Listener.close() sets it to -1
+        await admission.wait_for_place()
         try:
             stream = await listener.accept()
             keep_alive(stream)
@@ -150,25 +214,25 @@ async def accept_loop(
             if failure.errno not in _OUT_OF_RESOURCES:
                 raise
             _log.warning("cannot accept for now: %s", failure)
-            # What a stranger has is given back as soon as its task runs.
-            await trio.sleep(0.01 if doors.turn_out() else 0.1)
+            # The file descriptor of a disconnected stranger is freed as soon as its task runs.
+            await trio.sleep(0.01 if admission.evict_stranger() else 0.1)
             continue
         if not _is_admitted(admit, stream):
             await trio.aclose_forcefully(stream)
             continue
         try:
-            await doors.until_place()  # another listener may have let in the last one meanwhile
+            await admission.wait_for_place()  # meanwhile another listener may have used the last place
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
-        doors.enter(AdmittedConnection(doors, peer_place(stream), stream, begin))
+        admission.enter(AdmittedConnection(admission, peer_place(stream), stream, begin))
 
 
 def _is_admitted(admit: Callable[[str | None], bool] | None, stream: trio.SocketStream) -> bool:
     try:
         return admit is None or admit(peer_host(stream))
     except Exception:
-        _log.exception("admit() failed: nobody gets in")
+        _log.exception("admit() failed, so the connection is refused")
         return False
 
 
@@ -177,7 +241,7 @@ async def _run_one(place: AdmittedConnection, reception: Reception) -> None:
         with place.scope:
             await reception.receive(place.stream, place.open)
     except Exception:
-        _log.exception("a connection failed in a way that it should not")
+        _log.exception("unexpected error while serving a connection")
     finally:
         await trio.aclose_forcefully(place.stream)
         place.leave()

@@ -1,6 +1,6 @@
-"""How long to wait before something is tried again, and when to stop trying.
+"""The pauses between repeated attempts, and the point at which they stop.
 
-Knows nothing of what is tried, and no clock.
+Knows no clock and does not know the purpose of the attempts.
 """
 
 from __future__ import annotations
@@ -9,28 +9,29 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.number_fields import check_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Attempts", "Backoff"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Pauses between attempts, in seconds: ``initial``, then each ``factor`` times the one before, up to ``maximum``.
+    """The pauses, in seconds, between attempts to dial again.
+
+    The first pause is ``initial``; each further one is ``factor`` times the pause before it, up to ``maximum``.
 
     Attributes:
-        jitter: take a random part of each, between half of it and all, so that many clients do not come at once.
-        attempts: in a row, before it is given up; None for any number.
-        give_up_after: seconds from the first failure in a row after which no attempt begins; None for any time.
+        jitter: multiply each pause by a random number between 0.5 and 1, so that many clients do not dial at the same time.
+        attempts: attempts of one series before giving up; None for any number.
+        give_up_after: seconds from the first failure of a series after which no attempt begins; None for any time.
 
-    The row is over, and the next pause a short one, once the peer has answered an attach, or a connection has lasted longer
-    than the pause before it.
+    A series is the attempts between two successes. A success counts, and the next pause is ``initial`` again, once the peer
+    has answered an attach, or the connection has lasted longer than the pause before it.
 
     Raises:
-        LocalProtocolError: pauses that are none, or no attempt at all.
+        LocalProtocolError: a pause is negative, the pauses become shorter, or no attempt is allowed.
     """
 
     initial: float = 0.1
@@ -41,19 +42,18 @@ class Backoff:
     give_up_after: float | None = None
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         if self.initial < 0 or self.factor < 1 or self.maximum < self.initial:
-            raise LocalProtocolError(
-                f"{self!r}: initial >= 0, factor >= 1 and maximum >= initial are possible"
-            )
+            raise LocalProtocolError(f"{self!r}: expected initial >= 0, factor >= 1 and maximum >= initial")
         if self.attempts is not None and self.attempts < 1:
             raise LocalProtocolError(f"attempts={self.attempts}: expected at least 1, or None for any number")
         if self.give_up_after is not None and not self.give_up_after > 0:
             raise LocalProtocolError(
-                f"give_up_after={self.give_up_after}: seconds above 0 are possible, or None for any time"
+                f"give_up_after={self.give_up_after}: expected seconds above 0, or None for any time"
             )
 
     def pauses(self) -> Iterator[float]:
-        """Before each attempt of a row, the first included."""
+        """Yield the pause before each attempt of a series, the first included."""
         pause = self.initial
         made = 0
         while self.attempts is None or made < self.attempts:
@@ -63,35 +63,38 @@ class Backoff:
 
 
 class Attempts:
-    """Attempts in a row to have one thing again: the pause before each, until they are given up.
+    """Counts the attempts of a series, and computes the pause before each.
 
     Args:
-        backoff: how often, and for how long.
+        backoff: the pauses, and how many attempts there may be.
 
     Attributes:
-        made: attempts of this row that have begun.
+        made: attempts of this series that have begun.
         pause: seconds of the last pause.
     """
 
-    __slots__ = ("_backoff", "_began", "_reached", "_row", "made", "pause")
+    __slots__ = ("_backoff", "_began", "_reached", "_series", "made", "pause")
 
     def __init__(self, backoff: Backoff) -> None:
         self._backoff = backoff
-        self._row: Iterator[float] | None = None
+        self._series: Iterator[float] | None = None
         self._began = 0.0
         self._reached: float | None = None
         self.made: int = 0
         self.pause: float = 0.0
 
     def next_pause(self, now: float) -> float | None:
-        """Seconds until the next attempt of the row; None if there is to be none. A new row begins with its first pause."""
-        if self._row is None:
-            self._row = self._backoff.pauses()
+        """Return the seconds until the next attempt, or None to give up.
+
+        If the last series has ended, begin a new one, with its first pause.
+        """
+        if self._series is None:
+            self._series = self._backoff.pauses()
             self._began = now
             self.made = 0
         self._reached = None
         limit = self._backoff.give_up_after
-        pause = next(self._row, None)
+        pause = next(self._series, None)
         if pause is None or (limit is not None and now + pause > self._began + limit):
             return None
         self.made += 1
@@ -99,16 +102,16 @@ class Attempts:
         return pause
 
     def reached(self, now: float) -> None:
-        """The last attempt has succeeded; the row ends if that lasts."""
+        """Note that the last attempt has succeeded; see ``lasted``."""
         self._reached = now
 
     def lasted(self, now: float) -> bool:
-        """Whether the success of the last attempt has lasted for longer than the pause before it."""
+        """Whether the last success has lasted longer than the pause before it."""
         return self._reached is not None and now - self._reached > self.pause
 
     def end(self) -> None:
-        """The row is over: the next pause is the first one again."""
-        self._row = None
+        """End the series: the next pause is the first one again."""
+        self._series = None
 
     def __str__(self) -> str:
         return f"{self.made} attempt{'' if self.made == 1 else 's'}"

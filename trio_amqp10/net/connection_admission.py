@@ -1,12 +1,13 @@
-"""Limit connections and handshakes, shared fairly between hosts.
+"""Limits on connections and handshakes, shared fairly between hosts.
 
-A *stranger* is a connection whose peer has not opened it yet. Strangers have places by host: the network of an IP address,
-or the user on the other side of a Unix socket. ``max_handshakes`` of them are served at once; the others wait for their
-turn, hosts in rotation. A newcomer of a host that has fewer handshakes than another does not wait: the oldest stranger of the
-host that has most goes first. When there are ``max_connections``, strangers among them, the oldest stranger of the host that
-has most goes for every newcomer; when all of them are open, newcomers wait outside.
+A *stranger* is a connection that its peer has not opened yet. A *host* is the network of an IP address, or the user on the
+other side of a Unix socket. ``max_handshakes`` strangers are served at once; the others wait for their turn, and hosts
+take turns. If a new connection comes from a host that has fewer handshakes than another, it does not wait: the oldest
+stranger of the host with the most handshakes is disconnected instead. When there are ``max_connections`` connections,
+strangers included, each new connection replaces the oldest stranger of the host with the most strangers; when all of
+them are open, new connections are not accepted until one ends.
 
-Knows streams of strangers only to close them; knows no protocol.
+Closes the streams of strangers but does not read or write them, and knows no protocol.
 """
 
 from __future__ import annotations
@@ -24,45 +25,43 @@ from .largest_owner import OwnerShares
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["AdmittedConnection", "ConnectionAdmission"]
-
 _log: Final = logging.getLogger("trio_amqp10.listen")
 
 
 class _State(Enum):
     OUTSIDE = "not let in yet"
-    WAITING = "waits for its turn"
+    WAITING = "waiting for its turn"
     STRANGER = "in the handshakes"
     OPEN = "has opened its connection"
-    GONE = "has no place any more"
+    GONE = "has left"
 
 
 _S = _State
 
 
 class AdmittedConnection:
-    """One accepted connection.
+    """One accepted connection, and its place among the limits.
 
     Args:
-        doors: that it comes through.
-        host: whose share it is part of; see ``peer_place``.
+        admission: the limits that count it.
+        host: the host whose share it uses; see ``peer_place``.
         stream: to the peer.
         begin: starts to serve it; called once, when it is its turn.
 
     Attributes:
-        scope: cancelled when it has to go before it has opened.
+        scope: cancelled to disconnect the peer before it has opened the connection.
     """
 
-    __slots__ = ("_doors", "begin", "host", "scope", "state", "stream")
+    __slots__ = ("_admission", "begin", "host", "scope", "state", "stream")
 
     def __init__(
         self,
-        doors: ConnectionAdmission,
+        admission: ConnectionAdmission,
         host: str,
         stream: trio.SocketStream,
         begin: Callable[[AdmittedConnection], object],
     ) -> None:
-        self._doors = doors
+        self._admission = admission
         self.host: str = host
         self.stream: Final = stream
         self.begin: Final = begin
@@ -70,20 +69,20 @@ class AdmittedConnection:
         self.state: _State = _S.OUTSIDE
 
     def open(self) -> None:
-        """The peer has opened its connection: it is no stranger any more."""
-        self._doors.move(self, _S.OPEN)
+        """Note that the peer has opened its connection and is no stranger any more."""
+        self._admission.move(self, _S.OPEN)
 
     def leave(self) -> None:
-        """The connection is over."""
-        self._doors.move(self, _S.GONE)
+        """Note that the connection has ended."""
+        self._admission.move(self, _S.GONE)
 
 
 class ConnectionAdmission:
-    """The places of all listeners of one ``serve``.
+    """The limits shared by all listeners of one ``serve``.
 
     Args:
-        most: connections at a time, strangers among them; None for any number.
-        most_strangers: of these, in the handshakes at a time; None for any number.
+        most: connections at a time, strangers included; None for any number.
+        most_strangers: strangers that are served at a time; None for any number.
     """
 
     def __init__(self, most: int | None, most_strangers: int | None) -> None:
@@ -95,36 +94,49 @@ class ConnectionAdmission:
         self._waiting: dict[str, dict[AdmittedConnection, None]] = {}
         self._lot = trio.lowlevel.ParkingLot()
 
-    async def until_place(self) -> None:
-        """Wait while all connections are open that there may be. Cancelled: nothing has happened."""
+    async def wait_for_place(self) -> None:
+        """Wait while the greatest allowed number of connections is open.
+
+        Cancelled: nothing has changed.
+        """
         await trio.lowlevel.checkpoint()
         while self._most is not None and self._open >= self._most:
             await self._lot.park()
 
     def enter(self, place: AdmittedConnection) -> None:
-        """Let a stranger in: it begins now, or waits for its turn. ``until_place`` has returned."""
+        """Admit a stranger: serve it now, or let it wait for its turn.
+
+        The caller has awaited ``wait_for_place``.
+        """
+        # All connections are in use: the new one replaces a stranger.
         if self._most is not None and self._open + len(self._strangers) >= self._most:
-            self.turn_out()
+            self.evict_stranger()
         self._strangers.add(place.host, place)
         if not self._has_room():
             greediest = self._served.greediest()
+            # No other host has more handshakes than this one, so its share is used: the stranger must wait.
             if greediest is None or self._served.count(greediest) <= self._served.count(place.host):
                 place.state = _S.WAITING
                 self._waiting.setdefault(place.host, {})[place] = None
                 return
-            self._turn_out(self._served.oldest(greediest), begins_next=False)
+            # Another host has more handshakes: its oldest one ends, and this stranger gets the place, so no
+            # waiting stranger may take it.
+            self._evict(self._served.oldest(greediest), begins_next=False)
         self._begin(place)
 
-    def turn_out(self) -> bool:
-        """Send away the oldest stranger of the host that has most; False if there is none."""
+    def evict_stranger(self) -> bool:
+        """Disconnect the oldest stranger of the host that has most.
+
+        Return False if there is no stranger.
+        """
         greediest = self._strangers.greediest()
         if greediest is None:
             return False
-        self._turn_out(self._strangers.oldest(greediest))
+        self._evict(self._strangers.oldest(greediest))
         return True
 
     def move(self, place: AdmittedConnection, state: _State) -> None:
-        """A place is open, or over."""
+        """Note that a connection was opened or has ended, and serve the next stranger."""
         if place.state is _S.STRANGER:
             self._strangers.discard(place.host, place)
             self._served.discard(place.host, place)
@@ -138,7 +150,7 @@ class ConnectionAdmission:
         self._lot.unpark_all()
 
     def close(self) -> None:
-        """Nobody is served any more: send away who waits."""
+        """Disconnect the strangers that wait for their turn."""
         for waiting in self._waiting.values():
             for place in waiting:
                 place.stream.socket.close()
@@ -162,8 +174,8 @@ class ConnectionAdmission:
                 self._waiting[host] = waiting
             self._begin(place)
 
-    def _turn_out(self, place: AdmittedConnection, *, begins_next: bool = True) -> None:
-        _log.debug("a peer at %s gives its place to another: it has not opened its connection", place.host)
+    def _evict(self, place: AdmittedConnection, *, begins_next: bool = True) -> None:
+        _log.debug("a peer at %s had not opened its connection, and gives its place to another", place.host)
         self._strangers.discard(place.host, place)
         if place.state is _S.WAITING:
             waiting = self._waiting[place.host]
@@ -173,7 +185,7 @@ class ConnectionAdmission:
             place.stream.socket.close()
         else:
             self._served.discard(place.host, place)
-            # What is still to be said to it must not take time.
+            # After this no task waits for the peer to read: writes to it fail at once.
             with contextlib.suppress(OSError):
                 place.stream.socket.shutdown(socket.SHUT_RDWR)
             place.scope.cancel()

@@ -1,7 +1,7 @@
-"""Which dialect a peer speaks: the first octets decide, on any layers (2.2).
+"""The choice of a peer's dialect by its first octets, on any layers (2.2).
 
-A listener has a table of dialects. Each is asked in turn whether the octets that came so far are the beginning of its
-header; the last is not asked, and takes what none of the others claims: it answers an unknown header with its own.
+A listener has a table of dialects. Each in turn checks whether the octets received so far are the beginning of its header.
+The last one is not asked and serves every other peer: it answers an unknown header with its own.
 
 Knows no header of any dialect.
 """
@@ -14,43 +14,41 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio
 
-from .transport_layers import Transport, within
+from .transport_layers import Transport, handshake_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from trio_amqp10.partial_pool import Pool
+    from trio_amqp10.core.partial_pool import Pool
 
     from .login_failures import HostLoginFailures
 
-__all__ = ["HEADER_SIZE", "AcceptedConnection", "Dialect", "choose"]
-
 HEADER_SIZE: Final = 8
-"""Octets of the longest header that tells a dialect."""
+"""Octets of the longest header by which a dialect is recognized."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedConnection:
-    """A peer that has come through the layers, and has begun with the header of a dialect.
+    """A peer that has passed the layers and sent the header of a dialect.
 
     Attributes:
         stream: as it was accepted, below all layers. It is closed when ``Dialect.serve`` returns.
-        transport: the stream to use, above all layers, and what these know: TLS, the peer's certificate, whom it
-            asked for. ``transport.head`` has the octets that were read already: at most 8, and perhaps none.
-        name: who the peer is, for the log.
+        transport: the stream to use, above all layers, with the data of the layers: TLS, the peer's certificate, the host
+            name that the peer asked for. ``transport.head`` has the octets that were read already: at most 8, and perhaps none.
+        name: the peer's description in the log.
         host: the peer's IP address; None for a Unix socket or memory.
-        private: whether nobody on the way can read along: TLS, loopback, a Unix socket, or memory.
-        answered: whether the header that the peer began with has been answered with the same.
+        private: whether no third party can read the octets: TLS, loopback, a Unix socket, or memory.
+        answered: whether the peer's header has been answered with the same header.
         began: when it was accepted, on trio's clock.
-        deadline: when ``opened`` has to have been called, on trio's clock; infinite for never. A dialect that has not
-            done so some seconds later is cancelled.
-        opened: to be called once, when the peer has proved who it is and is let in. Until then it counts as one of
-            ``max_handshakes``, and may have to go to make room for others.
-        failures: counts failed authentications from this host; ``permits`` is to be asked before each attempt.
-        sasl: who may log in, as it was given to ``serve``; its type is the dialects' affair.
-        allow_plaintext_password: whether passwords are taken where ``private`` is False.
-        pool: counts the octets of incomplete messages on all connections of the listener; a dialect has its engine join it, and leave
-            it at the end. None for no such limit.
+        deadline: when ``opened`` must have been called, on trio's clock; infinite for never. A dialect that has not
+            called it some seconds later is cancelled.
+        opened: the dialect must call it once, when the peer is authenticated and let in. Until then the connection counts as
+            one of ``max_handshakes``, and may be closed to make room for others.
+        failures: counts failed authentications from this host; call ``permits`` before each attempt.
+        sasl: the users that may log in, as given to ``serve``; each dialect defines its type.
+        allow_plaintext_password: whether passwords are accepted although ``private`` is False.
+        pool: counts the octets of incomplete messages on all connections of the listener; a dialect adds its engine to it, and
+            removes it at the end. None for no such limit.
     """
 
     stream: trio.abc.Stream
@@ -73,21 +71,25 @@ class Dialect(Protocol):
 
     @property
     def name(self) -> str:
-        """For the log."""
+        """The name for the log."""
         ...
 
     def claims(self, head: bytes) -> bool | None:
-        """Whether a peer that began with these octets, 1 to 8, is this dialect's; None: more are needed.
+        """Whether a peer that began with these 1 to 8 octets speaks this dialect.
 
-        A dialect that is to answer other versions of itself claims these too. Of several that claim a peer the
-        first in the table gets it. After 8 octets None counts as False.
+        None: more octets are needed. After 8 octets None counts as False.
+
+        A dialect that answers other versions of itself must claim these too. If several dialects claim a peer, the first one in
+        the table serves it.
         """
         ...
 
     async def serve(self, accepted: AcceptedConnection) -> None:
-        """One connection to its end. The log has what it raises; only this connection ends.
+        """Serve one connection to its end.
 
-        Cancelled: the connection has to end soon, as the listener does or as the peer gives way to others. The stream
+        An exception is logged, and ends only this connection.
+
+        Cancelled: the connection must end soon, because the listener ends or the peer gives way to others. The stream
         is closed afterwards.
         """
         ...
@@ -96,23 +98,23 @@ class Dialect(Protocol):
 async def choose(
     transport: Transport, dialects: Sequence[Dialect], seconds: float | None
 ) -> tuple[Dialect, Transport]:
-    """The dialect of a peer, and the transport with all octets that were read to find out.
+    """Return the peer's dialect, and the transport with all octets read so far.
 
-    Nothing is read if there is one dialect only.
+    Nothing is read if there is only one dialect.
 
     Args:
         transport: the topmost layer.
-        dialects: at least one; the last takes what the others do not claim.
-        seconds: for the octets that decide; None for any time.
+        dialects: at least one; the last serves each peer that the others do not claim.
+        seconds: until the deciding octets have arrived; None for any time.
 
     Raises:
-        ConnectionClosedError: they did not come.
+        ConnectionClosedError: they did not arrive.
 
-    Cancelled: the stream is of no use any more.
+    Cancelled: the stream can no longer be used.
     """
     *undecided, last = dialects
     head = transport.head
-    with within(seconds, None):
+    with handshake_errors(seconds, None):
         while undecided:
             if head:
                 claim = undecided[0].claims(head)

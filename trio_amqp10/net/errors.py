@@ -1,24 +1,24 @@
-"""Errors of a transport that is gone, before or after a dialect is spoken.
+"""Errors of a connection that has ended, in any dialect.
 
-The errors of what a dialect has, as sessions and links, are in ``peer/errors.py``.
+The errors of sessions and links are in ``amqp10/peer/errors.py``.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
-__all__ = ["ConnectionClosedError", "GoneError"]
+E = TypeVar("E", bound=Exception)
 
 
 class GoneError(AmqpError, trio.BrokenResourceError):
-    """Something that the peer ended.
+    """Something was ended by the peer.
 
     Attributes:
-        error: what the peer said of it, in the dialect's own type (AMQP 1.0: ``Error``), or None.
+        error: the peer's error, in the dialect's own type (AMQP 1.0: ``Error``), or None.
         condition: its condition, or None.
     """
 
@@ -31,6 +31,18 @@ class GoneError(AmqpError, trio.BrokenResourceError):
 class ConnectionClosedError(GoneError):
     """The peer closed the connection, or it is dead (then ``error`` is None).
 
-    Dead is a peer whose transport ended or broke without a close, that read nothing for ``Limits.write_stall``
-    seconds, or that was silent for longer than ``idle_timeout`` (2.4.5).
+    A peer is dead if its transport ended or broke without a close, if it read nothing for ``Limits.write_stall``
+    seconds, or if it was silent for longer than ``idle_timeout`` (2.4.5).
     """
+
+
+def fresh_copy(failure: E) -> E:
+    """Return a copy of an exception, to be raised in one more task.
+
+    If one object were raised in several tasks, it would collect the tracebacks of all of them.
+    """
+    kind = type(failure)
+    again = kind.__new__(kind, *failure.args)
+    again.__dict__.update(failure.__dict__)
+    again.__cause__ = failure.__cause__
+    return again.with_traceback(failure.__traceback__)

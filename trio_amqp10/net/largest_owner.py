@@ -1,6 +1,6 @@
-"""Things by owner, and which owner has the most.
+"""Items counted by owner, to find the owner with the most items.
 
-Adding, removing and asking cost the same whatever there is. Knows neither what the things are nor who owns them.
+Every operation takes constant time. Knows neither the meaning of the items nor of the owners.
 """
 
 from __future__ import annotations
@@ -10,31 +10,29 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
-__all__ = ["OwnerShares"]
-
 T = TypeVar("T", bound="Hashable")
 
 
 class OwnerShares(Generic[T]):
-    """Things by owner, oldest first."""
+    """Items by owner, oldest first."""
 
     __slots__ = ("_by_count", "_length", "_things")
 
     def __init__(self) -> None:
         self._things: dict[str, dict[T, None]] = {}
         self._by_count: list[dict[str, None]] = [{}]
-        """Owners by the number of their things; the last is not empty, but for the first."""
+        """Owners by the number of their items; the last dict is empty only if alone."""
         self._length = 0
 
     def __len__(self) -> int:
         return self._length
 
     def count(self, owner: str) -> int:
-        """How many things the owner has."""
+        """Return how many items the owner has."""
         return len(self._things.get(owner, ()))
 
     def add(self, owner: str, thing: T) -> None:
-        """One more thing of this owner, its youngest; it has not been there."""
+        """Add an item as the owner's newest; it must not be present yet."""
         things = self._things.setdefault(owner, {})
         self._by_count[len(things)].pop(owner, None)
         things[thing] = None
@@ -44,7 +42,7 @@ class OwnerShares(Generic[T]):
         self._length += 1
 
     def discard(self, owner: str, thing: T) -> None:
-        """Remove a thing; nothing happens if it is not there."""
+        """Remove an item; do nothing if it is not present."""
         things = self._things.get(owner)
         if things is None or thing not in things:
             return
@@ -59,9 +57,12 @@ class OwnerShares(Generic[T]):
         self._length -= 1
 
     def greediest(self) -> str | None:
-        """The owner with most things, of several the one that has had so many for longest; None if there are none."""
+        """Return the owner with the most items; None if there is no item.
+
+        Of several, it is the owner that has had this number longest.
+        """
         return next(iter(self._by_count[-1]), None)
 
     def oldest(self, owner: str) -> T:
-        """The oldest thing of an owner that has any."""
+        """Return the oldest item of an owner that has at least one."""
         return next(iter(self._things[owner]))

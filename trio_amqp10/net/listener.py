@@ -1,4 +1,4 @@
-"""Listener: the handle of one listening address, with its URL and ``aclose``."""
+"""Listener: the handle of one listening address, with its URL and ``close``."""
 
 from __future__ import annotations
 
@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Listener"]
-
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where ``serve`` listens.
+    """One address at which ``serve`` listens.
 
     Attributes:
-        url: what to dial, with the real port and without a path.
+        url: the URL to dial, with the real port and without a path.
         port: the real port; 0 for a Unix socket.
     """
 
@@ -25,5 +23,8 @@ class Listener:
     _close: Callable[[], object] = field(default=lambda: None, repr=False, compare=False)
 
     def close(self) -> None:
-        """Listen no more: who dials is refused, who is connected stays. The second time does nothing."""
+        """Stop listening: new connections are refused, existing ones continue.
+
+        A second call does nothing.
+        """
         self._close()

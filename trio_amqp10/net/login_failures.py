@@ -1,10 +1,10 @@
-"""Count failed logins by host and user, and delay those who guess (5.3.3.6).
+"""Counts of failed logins by host and user, to slow down guessing (5.3.3.6).
 
-One number for each user of each host, and one for the host: the time when all its failures are forgiven; and a bound on these
-numbers. So a program with an old password shuts out its own user from its own host, and nobody else. Only peers with an
-address count: a peer at a Unix socket or in memory is a process of this machine, which permissions are for.
+For each user of each host, and for each host, one number is kept: the time when all its failures are forgiven. Their number
+is bounded. So a program with an old password locks out only its own user, and only from its own host. Only peers with an
+address are counted: a peer at a Unix socket or in memory is a process of this machine, which file permissions keep out.
 
-Knows nothing of mechanisms; what the SASL layer asks and tells it is ``sasl.Tally``.
+Knows no SASL mechanism; the SASL layer uses it as a ``sasl.Tally``.
 """
 
 from __future__ import annotations
@@ -14,36 +14,34 @@ import logging
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["PERIOD", "HostLoginFailures", "LoginFailures", "network_of", "place_of"]
-
 PERIOD: Final = 300.0
-"""Seconds in which a user of a host may fail so many times as it may."""
+"""Seconds in which a user of a host may fail the allowed number of times."""
 
 _USERS: Final = 10
-"""How many times as often a host may fail, for all users together."""
+"""How many times as many failures a host may have, for all users together."""
 _NUMBERS: Final = 10_000
-"""More are not remembered: the one whose last failure is longest ago is forgotten for a new one."""
+"""The most numbers kept: after that the one with the oldest failure is dropped."""
 _LONGEST: Final = 256
-"""Characters of a name by which users are told apart."""
+"""Characters of a user name that are compared."""
 
 _log: Final = logging.getLogger("trio_amqp10.listen")
 
 
 class LoginFailures:
-    """What is remembered of hosts from which users failed to authenticate.
+    """The failed logins of all users and hosts.
 
-    Each failure is forgiven after ``PERIOD / most`` seconds, one after the other. So a user that failed ``most``
-    times at once from one host has to wait for one of them to be forgiven, and may then try once; nobody can guess faster.
-    For a host, whatever names it claims, the same holds with ten times as many.
+    Each failure is forgiven after ``PERIOD / most`` seconds, one after the other. So a user that failed ``most`` times at once
+    from one host must wait until one failure is forgiven, and may then try once; this bounds the speed of guessing.
+    For a host, whatever user names it claims, the same holds with ten times as many failures.
 
     Args:
-        most: failures that a user of a host may have open; None for any number.
-        clock: seconds.
+        most: unforgiven failures that a user of a host may have; None for any number.
+        clock: returns seconds.
         numbers: how many users and hosts are remembered.
 
     Raises:
@@ -63,18 +61,20 @@ class LoginFailures:
         self._forgiven_at: OrderedDict[tuple[str, str | None], float] = OrderedDict()
 
     def wait(self, host: str | None, username: str | None = None) -> float:
-        """Seconds for which nobody gets in from ``host``, or not as ``username``; 0.0 for a peer that may try.
+        """Return the seconds that a host, or a user of it, must wait before a login.
+
+        0.0 means that the peer may try now.
 
         Args:
-            host: its IP address; None for a peer without one, which may always try.
-            username: the user that it claims to be; None to ask for the host alone.
+            host: the peer's IP address; None for a peer without an address, which may always try.
+            username: the user that the peer claims to be; None to ask for the host alone.
         """
         if host is None or self._most is None:
             return 0.0
         return max(self._wait(key) for key in _keys(host, username))
 
     def _each(self, key: tuple[str, str | None]) -> float:
-        """Seconds after which one failure is forgiven."""
+        """Return the seconds after which one failure is forgiven."""
         assert self._most is not None
         return PERIOD / (self._most * _USERS if key[1] is None else self._most)
 
@@ -82,7 +82,10 @@ class LoginFailures:
         return max(0.0, self._forgiven_at.get(key, 0.0) - self._clock() - PERIOD + self._each(key))
 
     def add(self, host: str | None, username: str | None) -> None:
-        """``host`` has failed to authenticate as ``username``. A wait that there is gets no longer."""
+        """Count a failed login of ``username`` from ``host``.
+
+        A host or user that must wait already does not have to wait longer.
+        """
         shown = host or "this machine"
         who = "" if username is None else f" as {username[:64]!r}"
         _log.warning("a peer at %s failed to authenticate%s", shown, who)
@@ -97,8 +100,10 @@ class LoginFailures:
             if len(self._forgiven_at) > self._numbers:
                 self._forgiven_at.popitem(last=False)
             if wait := self._wait(key):
-                whom = "nobody gets in" if key[1] is None else f"{key[1][:64]!r} does not get in"
-                _log.warning("%s from %s for the next %.0f s: too many failures", whom, shown, wait)
+                whom = "every login" if key[1] is None else f"every login as {key[1][:64]!r}"
+                _log.warning(
+                    "%s from %s is refused for the next %.0f s: too many failures", whom, shown, wait
+                )
 
     def __len__(self) -> int:
         return len(self._forgiven_at)
@@ -114,12 +119,12 @@ class HostLoginFailures:
         self._host = host
 
     def permits(self, username: str | None) -> bool:
-        """Whether credentials count, or the peer has to wait."""
+        """Whether the peer may try to log in now; otherwise it must wait."""
         wait = self._failures.wait(self._host, username)
         if wait:
             who = "" if username is None else f" as {username[:64]!r}"
             _log.info(
-                "a peer at %s does not get in%s: it has to wait %.0f s, it failed too often",
+                "refused the login of a peer at %s%s: too many failures, it must wait %.0f s",
                 self._host,
                 who,
                 wait,
@@ -127,7 +132,7 @@ class HostLoginFailures:
         return not wait
 
     def failed(self, username: str | None) -> None:
-        """They were wrong."""
+        """Count a failed login."""
         self._failures.add(self._host, username)
 
 
@@ -138,7 +143,10 @@ def _keys(host: str, username: str | None) -> list[tuple[str, str | None]]:
 
 
 def network_of(host: str) -> str:
-    """Who counts as one: an IPv4 address, or the 64 bits of an IPv6 address that one subscriber is given."""
+    """Return the network that counts as one host.
+
+    It is an IPv4 address, or the /64 network of an IPv6 address, because one subscriber is given a whole one.
+    """
     address = ipaddress.ip_address(host.partition("%")[0])
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
@@ -147,5 +155,5 @@ def network_of(host: str) -> str:
 
 
 def place_of(host: str | None) -> str:
-    """Where a peer is, for counting and for people: its network, or this machine for one without an address."""
+    """Return the peer's network, or "this machine" for a peer without an address."""
     return "this machine" if host is None else network_of(host)

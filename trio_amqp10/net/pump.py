@@ -1,40 +1,39 @@
 """The pump moves octets between a stream and an engine of any dialect.
 
-Two tasks, and what a cancel can touch
---------------------------------------
+Two tasks, and what a cancellation can reach
+--------------------------------------------
 
-The *reader* waits for octets, gives them to the engine, tells the adapter what happened, wakes
-what was touched, and wakes the writer. It never waits for a consumer: credit and windows are what
-hold a peer back, so reading on is what keeps a connection alive. A dialect without credit has only the
-transport to hold a peer back: while its engine says that it wants no data, nothing is read. The writer and the timer go on,
-and each ``wake_writer`` asks the engine again. After a failure everything is read, and nothing used.
+The *reader* waits for octets, gives them to the engine, passes the engine's events to the adapter, wakes the objects that the
+engine touched, and wakes the writer. It never waits for a consumer: credit and windows slow a peer down, and reading
+keeps the connection alive. A dialect without credit can slow its peer down only by the transport: while its engine wants no
+data, the pump reads nothing. The writer and the timer continue, and each ``wake_writer`` asks the engine again. After a failure
+everything is read and dropped.
 
-The *writer* is the only task that ever calls ``send_all``. It takes what the engine has to send,
-all of it at once, and writes; where there is nothing, it sleeps until it is woken or until the
-engine's next deadline, and is the timer too. User code changes the engine synchronously, and the engine
-wakes the writer with its first octets (``Engine.on_output``); whatever many tasks said until it runs again leaves in one write. Where nobody
-wakes it for a second, the writer ends: the next ``wake_writer``, or the engine's deadline, starts another. So a connection
-that is idle is one task, the reader.
+The *writer* is the only task that calls ``send_all``. It takes all octets that the engine has to send and writes them; if
+there are none, it sleeps until it is woken or until the engine's next deadline, so it is the timer too. User code changes the
+engine synchronously, and the engine wakes the writer with its first octets (``Engine.on_output``); the octets of all tasks that
+run before the writer does are sent in one write. If the writer is not woken for a second, it ends: the next ``wake_writer``, or the
+engine's deadline, starts another. So an idle connection has one task, the reader.
 
-Both are shielded from the user's cancellation. ``send_all`` cancelled in the middle leaves a stream that nobody can use, so a
-user's cancel never reaches it: only ``cancel`` does, which the connection calls on its way out, after the close handshake or its
-time-out. The writer has one scope, and one ``ScheduledCall`` for all its deadlines: a scope with a deadline for each wait and each
-write would be a fifth of the cost of a message that is sent alone. The call may come early, never late: if nothing is due yet, it is
-scheduled again. So a deadline that only moves on, as that of a write, costs one assignment.
+Both tasks are shielded from the user's cancellation. After a cancelled ``send_all`` a stream can no longer be used, so only
+``cancel`` may interrupt it; the connection calls that when it ends, after the close handshake or its time-out. The writer has
+one scope, and one ``ScheduledCall`` for all its deadlines: a scope with a deadline for each wait and each write would take a
+fifth of the time of a message that is sent alone. The call may come early but never late: if nothing is due yet, it is
+scheduled again. So a deadline that only moves to a later time, as that of a write, costs one assignment.
 
-What one read brought may be 256 KiB, and a third of a second's work. So the engine takes it in slices, and
-between two of them all other tasks have their turn, whatever the peer sends. Of all connections that have
-more than a slice to read, or whose peer is not trusted with more than a small read yet, one has a turn at a time, see
-``read_turns``: a hundred handshakes that go on at the same moment take a hundred passes, and hold up nobody. What is woken is
-woken slice by slice, and if a turn is over before all is woken, the rest waits for the next, and no more is read before it. The writer waits for the last slice of a read, or for sixteen, or for 20 ms, because a write for each slice would
-cost more than the slices.
+One read may bring 256 KiB, which can take a third of a second to process. So the engine takes it in slices, and other
+tasks run between two slices, whatever the peer sends. Connections that have more than a slice to read, or whose peer is
+not trusted with more than a small read yet, take turns (see ``read_turns``): a hundred simultaneous handshakes take a hundred
+passes of trio's loop, and delay no other task. Touched objects are woken after each slice. If a turn ends before all
+are woken, the rest is woken in the next turn, and nothing more is read before that. During a read the writer waits for the last slice, or
+for sixteen slices, or for 20 ms, because a write after each slice would take longer than the slices.
 
-Errors of the peer's and of the transport are kept in ``failure`` and never raised here: they reach the user through the
-calls that need the connection. ``finished`` is set last, when the stream is closed. ``on_over`` is called for both, since
-no event need go with either. What an engine, or who is told its events, raises without meaning to is logged, and ends
+Errors of the peer and of the transport are kept in ``failure`` and never raised here: they reach the user through the
+calls that need the connection. ``finished`` is set last, when the stream is closed. ``on_over`` is called for both, because
+neither need come with an event. An unexpected exception of an engine or of ``on_event`` is logged, and ends
 this connection and no other.
 
-What an engine offers stands in ``engine_interface``; what may look at the octets, in ``octet_log``.
+``engine_interface`` has the calls of an engine; ``frame_logging`` logs the octets.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.errors import AmqpError, LocalProtocolError
+from trio_amqp10.core.errors import AmqpError, LocalProtocolError
 
-from .octet_log import new_octet_log
+from .frame_logging import new_frame_log
 from .read_turns import ReadTurn
 from .scheduled_call import ScheduledCall
 from .waiters import OneShotEvent, Waiter
@@ -58,60 +57,69 @@ if TYPE_CHECKING:
 
     from .engine_interface import Engine, Wakeable
 
-__all__ = ["READ_SIZE", "Pump", "Traffic"]
-
 READ_SIZE: Final = 256 * 1024
-"""Octets of one read from a peer that is known: many frames for one system call."""
+"""Octets of one read from a trusted peer: many frames for one system call."""
 
 _FIRST_READ_SIZE: Final = 16 * 1024
-"""Octets of one read from a stranger: whoever connects may have us hold no more than that."""
+"""Octets of one read from a peer that is not authenticated yet.
+
+This bounds the memory that any peer can make us use.
+"""
 
 _LINGER: Final = 1.0
 
 _REST: Final = 1.0
-"""Seconds of silence after which the writer ends: to start it anew costs some microseconds, and to keep it 3 KB."""
+"""Seconds of silence after which the writer ends.
+
+A new one costs some microseconds; to keep it costs 3 KB.
+"""
 
 _SLICES_BETWEEN_WRITES: Final = 16
 _SECONDS_BETWEEN_WRITES: Final = 0.02
-"""What a read waits for before its answers are written, whichever comes first: others may have turns between its slices."""
+"""Limits on slices, and seconds, of one read before its answers are written.
+
+Whichever comes first counts: other connections may have turns between the slices.
+"""
 
 _log = logging.getLogger("trio_amqp10.pump")
 
 
 class Traffic:
-    """Octets and calls of the stream, by all pumps that were given this.
+    """Counts of octets, reads and writes of all pumps that were given this object.
 
     Attributes:
         octets_in, octets_out: above TLS and WebSockets.
-        reads, writes: times that octets came, and were written.
+        reads, writes: successful calls of the stream.
+        transports: transports so far, the present one included; counted by the connection.
     """
 
-    __slots__ = ("octets_in", "octets_out", "reads", "writes")
+    __slots__ = ("octets_in", "octets_out", "reads", "transports", "writes")
 
     def __init__(self) -> None:
         self.octets_in: int = 0
         self.octets_out: int = 0
         self.reads: int = 0
         self.writes: int = 0
+        self.transports: int = 0
 
 
 def _nothing(*_: object) -> None:
-    """Nobody is told any more."""
+    """Do nothing: the callback of a pump that has finished."""
 
 
 class Pump:
     """One engine on one stream.
 
     Args:
-        engine: what the octets mean.
-        stream: where they come from and go to; closed when the pump is finished.
-        on_event: told each event, at once and synchronously.
-        on_over: called when ``failure`` is set, and when ``finished`` is.
+        engine: interprets the octets.
+        stream: the transport; closed when the pump is finished.
+        on_event: called with each event, at once and synchronously.
+        on_over: called when ``failure`` is set, and when ``finished`` is set.
         write_stall: seconds that one write may take; None for any time.
-        totals: where octets, reads and writes are counted.
+        totals: counts octets, reads and writes.
 
     Attributes:
-        failure: what went wrong first, or None.
+        failure: the first error, or None.
         finished: set when the stream is closed.
         read_size: octets of one read; small, until the owner of the pump trusts the peer with more.
     """
@@ -123,6 +131,7 @@ class Pump:
         "_ended_at",
         "_engine",
         "_flushed",
+        "_had_last_words",
         "_held_back",
         "_idle",
         "_log",
@@ -164,52 +173,52 @@ class Pump:
     ) -> None:
         self._totals = totals or Traffic()
         self._engine = engine
-        self._log = new_octet_log()
+        self._log = new_frame_log()
         self._stream = stream
         self._on_event = on_event
         self._on_over = on_over
         self._write_stall = inf if write_stall is None else write_stall
         self._woken = False
-        self._slicing = False  # a read is taken in slices, and the writer waits for the last of them
+        self._slicing = False  # the engine takes a read in slices, and the writer waits for the last of them
         self._idle = False
         self._lost = False
         self._wants_data: Callable[[], bool] | None = getattr(engine, "wants_data", None)
         self._awaits_eof: Callable[[], bool] | None = getattr(engine, "awaits_eof", None)
-        self._held_back = False  # the reader is, and waits for the brake to be released
+        self._held_back = False  # the reader waits in ``_brake``, because the engine wants no data
         self._brake = Waiter()
         self._flushed = Waiter()
         self._sleeper = Waiter()
         self._reader = trio.CancelScope(shield=True)
         self._reading = True
         self._turn = ReadTurn()
-        self._taking = False  # the reader takes what came, and goes on with the rest itself
-        self._rest: deque[Wakeable] | None = (
-            None  # that is to be woken in another turn, before all else that the engine did
-        )
+        self._taking = False  # the reader is in ``_take``, and will wake ``_rest`` itself
+        # The objects to wake in another turn, before any later event or wake-up:
+        self._rest: deque[Wakeable] | None = None
         self._writer: trio.CancelScope | None = None
         self._nursery: trio.Nursery | None = None
-        self._rests = False  # there is no writer: only the scheduled call starts one, or ``wake_writer``
-        self._due = inf  # when the writer must not wait any more, or has written for too long
+        self._rests = False  # there is no writer; the scheduled call or ``wake_writer`` starts one
+        self._due = inf  # when the writer must stop waiting, or one write has taken too long
         self._scheduled: ScheduledCall | None = None
         self._scheduled_at = inf
         self._sending = False
         self._stopped = False
-        self._ended_at = 0.0  # when it failed, or said its last words
+        self._ended_at = 0.0  # when it failed, or wrote its last octets
+        self._had_last_words = False  # something was written after it failed
         self.failure: BaseException | None = None
         self.finished: Final = OneShotEvent()
         engine.on_output = self.wake_writer
         self.read_size: int = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Begin; ``nursery`` must outlive the connection."""
+        """Start the tasks in ``nursery``, which must outlive the connection."""
         self._nursery = nursery
         nursery.start_soon(self._read)
         nursery.start_soon(self._write, _REST)
 
     def wake_writer(self) -> None:
-        """There is something to send, the engine may want data again, or it has a new deadline.
+        """Make the writer look at the engine again.
 
-        For octets to send the engine calls it itself.
+        Call it if the engine may want data again or may have a new deadline. The engine itself calls it for octets to send.
         """
         self._woken = True
         self._idle = False
@@ -223,14 +232,14 @@ class Pump:
             self._sleeper.wake()
 
     def _resume(self, patience: float) -> None:
-        """Start a writer where the last one rests."""
+        """Start a writer if the last one has ended to save memory."""
         if self._rests:
             assert self._nursery is not None
             self._rests = False
             self._nursery.start_soon(self._write, patience)
 
     def _schedule(self, at: float) -> None:
-        """Have ``_on_scheduled`` called then, or before."""
+        """Have ``_on_scheduled`` called at this time, or earlier."""
         if at < self._scheduled_at:
             if self._scheduled is not None:
                 self._scheduled.cancel()
@@ -250,7 +259,7 @@ class Pump:
             self._sleeper.wake()
 
     def cancel(self) -> None:
-        """Stop where it stands: nothing more is read or written."""
+        """Stop at once: nothing more is read or written."""
         self._stopped = True
         self._reader.cancel()
         if self._writer is not None:
@@ -258,13 +267,19 @@ class Pump:
         self._resume(0.0)  # to close the stream
 
     async def abort(self) -> None:
-        """Stop where it stands, and wait until the stream is closed; cancelled: it is waited for all the same."""
+        """Stop at once, and wait until the stream is closed.
+
+        Cancelled: it waits anyway.
+        """
         self.cancel()
         with trio.CancelScope(shield=True):
             await self.finished.wait()
 
     async def finish(self, seconds: float) -> None:
-        """Wait, so long at most, until our close is answered and the stream is closed; stop where it stands then.
+        """Wait until our close is answered and the stream is closed; then stop.
+
+        Args:
+            seconds: the longest wait.
 
         Cancelled: the close gets a second to be written.
         """
@@ -279,12 +294,12 @@ class Pump:
             await self.abort()
 
     async def part(self, say_goodbye: Callable[[], object]) -> None:
-        """End a conversation that has failed: have the last words written, and stop a second later at most.
+        """End a failed connection: write the last octets, and stop within a second.
 
         Args:
-            say_goodbye: closes the engine, if it has not failed by itself; called at once.
+            say_goodbye: closes the engine, unless it has failed by itself; called at once.
 
-        Cancelled: the last words are written all the same.
+        Cancelled: the last octets are written anyway.
         """
         with trio.CancelScope(shield=True):
             say_goodbye()
@@ -292,44 +307,49 @@ class Pump:
             await self.finish(_LINGER)
 
     async def flushed(self) -> None:
-        """Wait until all that the engine has to send is written, or the pump is finished."""
+        """Wait until all octets of the engine are written, or the pump is finished."""
         while not self._idle and not self.finished.is_set():
             await self._flushed.wait()
 
     def feed(self, call: Callable[..., None], *args: Any) -> None:
-        """Have the engine do something that the peer may have made fail, and tell what came of it."""
+        """Make a call of the engine that may fail because of the peer, then settle."""
         if self._log is not None and args and call == self._engine.receive_slice:
             self._log.read(args[0])
         try:
             try:
                 call(*args)
             except LocalProtocolError:
-                raise  # nobody here gave an order: the engine is at fault
+                raise  # no local call was made, so this is a fault of the engine
             except AmqpError as failure:
-                # The engine has said its last words already. The frames of the traceback hold what the peer sent.
+                # The engine has prepared its last octets already. The traceback is dropped, because it
+                # refers to the peer's octets.
                 self._fail(failure.with_traceback(None))
             self.settle()
         except Exception as bug:
             self._break(bug)
 
     def settle(self) -> None:
-        """Tell events, wake what was touched, and then the writer, if it has something to do.
+        """Report events, wake touched objects, and wake the writer if it has work.
 
-        What the turn is over for, another goes on with.
+        If the turn ends meanwhile, another turn wakes the rest.
         """
         engine = self._engine
         if self._rest is None:
-            # All events of a slice, whatever time it is: no task may see the state of the engine before the event that explains it.
+            # Report all events of a slice, even if the turn is over: no task may see a state of the engine
+            # before the event that explains it.
             while (event := engine.next_event()) is not None:
                 self._on_event(event)
-            while touched := engine.take_touched():  # who is woken may touch others, or itself to go last
+            while touched := engine.take_touched():  # a woken object may touch others, or itself to go last
                 if not self._wake(touched):
                     break
         if self._held_back or engine.has_output() or self._due_in_engine() < self._due:
             self.wake_writer()
 
     def _wake(self, touched: Iterable[Wakeable]) -> bool:
-        """Wake these until the turn is over, and the others in another turn; whether there is time for more."""
+        """Wake the objects until the turn is over; return whether there is time left.
+
+        The others are woken in another turn.
+        """
         is_over = self._turn.turns.is_over
         items = iter(touched)
         for item in items:
@@ -340,16 +360,16 @@ class Pump:
         return True
 
     def _put_off(self, rest: deque[Wakeable]) -> None:
-        """Go on with these, and then with what else the engine did, in another turn."""
+        """Wake these objects, and then those touched since, in another turn."""
         self._rest = rest
         if not self._taking:
             self._turn.turns.later(self._settle_rest)
 
     def _settle_rest(self) -> None:
-        """Go on; at least one of them is woken, whatever time it is."""
+        """Wake the objects put off; at least one of them, even if the turn is over."""
         rest, self._rest = self._rest, None
         if rest is None:
-            return  # the reader was faster
+            return  # the reader has woken them already
         try:
             if self._wake(rest):
                 self.settle()
@@ -363,7 +383,7 @@ class Pump:
             self._on_over()
 
     def _break(self, bug: Exception) -> None:
-        """What must not happen did, so nothing that the engine says can be relied on: stop."""
+        """Stop because of an unexpected error: the engine's state is unreliable."""
         _log.error("the engine failed, and its connection with it", exc_info=bug)
         self._fail(bug)
         self.cancel()
@@ -382,7 +402,7 @@ class Pump:
                         await self._until_wanted(self._wants_data)
                     try:
                         data = await stream.receive_some(self.read_size)
-                    except Exception as lost:  # BrokenResourceError; somebody's own stream may raise others
+                    except Exception as lost:  # BrokenResourceError; a user's own stream may raise others
                         self._lose(lost)
                         return
                     if not data:
@@ -391,14 +411,14 @@ class Pump:
                     totals.reads += 1
                     totals.octets_in += len(data)
                     await self._take(bytes(data))
-                    del data  # or an idle connection would hold what it read last
+                    del data  # otherwise an idle connection would keep its last read in memory
         finally:
             self._turn.release()
             self._reading = False
             self._flushed.wake()
 
     async def _until_wanted(self, wants_data: Callable[[], bool]) -> None:
-        """Wait while the engine wants no data; then have it read first what it has."""
+        """Wait while the engine wants no data; then let it read its own input first."""
         try:
             while self.failure is None:
                 if not wants_data():
@@ -413,7 +433,7 @@ class Pump:
             self._break(bug)
 
     async def _take(self, data: bytes) -> None:
-        """Have the engine read these octets, and others have their turn after each slice but the last."""
+        """Let the engine read these octets in slices, with other tasks in between."""
         engine, turn = self._engine, self._turn
         if turn.due or self.read_size < READ_SIZE:
             await turn.take()
@@ -437,7 +457,7 @@ class Pump:
                     self._settle_rest()
                     turn.charge(began)
                 if not engine.has_input() or not (self._wants_data is None or self._wants_data()):
-                    break  # in the second case ``_until_wanted`` goes on with what is left
+                    break  # if the engine wants no data, ``_until_wanted`` continues with its input
                 await turn.next()
                 data = b""
         finally:
@@ -465,7 +485,7 @@ class Pump:
                 await self._close_stream()
                 began = self._turn.began()
                 self.feed(self._engine.transport_lost)
-                while self._rest is not None:  # all are notified now; long work of each goes on later
+                while self._rest is not None:  # wake all now; each may leave long work to later turns
                     self._settle_rest()
                 self.finished.set()
                 self._flushed.wake()
@@ -474,9 +494,9 @@ class Pump:
                 self._turn.charge(began)
 
     def _let_go(self) -> None:
-        """Leave no reference cycle behind, so that what the connection consisted of is freed now.
+        """Break the reference cycles, so that the connection's objects are freed now.
 
-        Otherwise the garbage collector has to find it, at a pass over all objects of the process.
+        Otherwise the garbage collector must find them, by a pass over all objects of the process.
         """
         self._on_event, self._on_over = _nothing, _nothing
         failure = self.failure
@@ -485,7 +505,10 @@ class Pump:
             failure = failure.__cause__ or failure.__context__
 
     async def _write_all(self, patience: float) -> None:
-        """Write until the engine has nothing more to say, ever; or rest, ``patience`` seconds after it was last woken."""
+        """Write until the engine has nothing more to send, ever, or until idle.
+
+        Idle means that the writer was not woken for ``patience`` seconds: then it ends, and ``_rests`` is set.
+        """
         with self._shield() as scope:
             while (data := self._octets()) is not None and not self._stopped:
                 if data:
@@ -506,7 +529,10 @@ class Pump:
             self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
 
     async def _sleep(self, patience: float) -> bool:
-        """Wait until the writer is woken, the engine's deadline has come, or for ``patience`` seconds; whether it was woken."""
+        """Wait until the writer is woken or a deadline comes; return whether it was woken.
+
+        The deadline is the engine's, or ``patience`` seconds from now if that is earlier.
+        """
         self._idle = True
         self._flushed.wake()
         self._due = min(self._due_in_engine(), trio.current_time() + patience)
@@ -520,14 +546,14 @@ class Pump:
         return inf if deadline is None else deadline
 
     def _shield(self, deadline: float = inf) -> trio.CancelScope:
-        """For what the writer does: until ``deadline``, or until ``cancel``."""
+        """Make the writer's scope, which ends at ``deadline`` or by ``cancel``."""
         self._writer = trio.CancelScope(shield=True, deadline=deadline)
         if self._stopped:
             self._writer.cancel()
         return self._writer
 
     def _octets(self) -> bytes | None:
-        """What there is to write, as ``data_to_send`` has it."""
+        """Return the octets to write, as ``data_to_send`` does."""
         self._woken = False
         self._idle = False
         began = self._turn.began()
@@ -541,18 +567,19 @@ class Pump:
             if self._log is not None:
                 self._log.written(data)
         if self._held_back:
-            self._brake.wake()  # what waits to be written may have been why
+            self._brake.wake()  # octets that waited here may be why the engine wanted no data
         return data
 
     async def _send(self, data: bytes) -> bool:
-        """Write all of it; False where the transport is of no use any more."""
+        """Write all of it; return False if the transport has failed."""
         now = trio.current_time()
         self._due = now + self._write_stall
-        self._schedule(min(self._due, now + _REST))  # as the sleep behind it
+        self._schedule(min(self._due, now + _REST))  # not later than the next sleep's deadline
         self._sending = True
+        self._had_last_words = self.failure is not None
         try:
             await self._stream.send_all(data)
-        except Exception as lost:  # as in reading
+        except Exception as lost:  # as in ``_read``
             self._lose(lost)
             return False
         finally:
@@ -562,38 +589,46 @@ class Pump:
         return True
 
     def _lingers(self) -> bool:
-        """Whether to read on behind our last words; begins the time for that."""
+        """Whether to read on after our last octets; if so, set when that began.
+
+        After a failure without last octets, as when a dialled peer speaks another protocol, there is nothing to wait for.
+        """
         if self.failure is not None:
-            return True
+            return self._had_last_words
         if self._awaits_eof is None or not self._awaits_eof():
             return False
         self._ended_at = trio.current_time()
         return True
 
     async def _linger(self) -> None:
-        """Let the peer read our last words: closing over its unread octets would reset them away."""
+        """Let the peer read our last octets.
+
+        If we closed while octets of the peer are unread, the system would reset the connection, and the peer could lose them.
+        """
         with self._shield(self._ended_at + _LINGER):
             if isinstance(self._stream, trio.abc.HalfCloseableStream):
                 try:
                     await self._stream.send_eof()
                 except Exception:
-                    return  # it is gone already
+                    return  # the stream has failed already
             while self._reading:
                 await self._flushed.wait()
 
     async def _close_stream(self) -> None:
-        """Close it: in order, so that layers below us can say goodbye, unless it failed or we are to stop."""
+        """Close the stream: in order, or by force if it failed or the pump must stop.
+
+        In order means that the layers below can still send their own last octets.
+        """
         try:
             with trio.CancelScope(shield=True, deadline=trio.current_time() + _LINGER) as patience:
                 if self._stopped or self._lost:
                     await trio.aclose_forcefully(self._stream)
                     return
-                while self._reading:  # cancelled already: to say goodbye may take reading, too
+                while self._reading:  # it is cancelled already; closing a layer may need to read
                     await self._flushed.wait()
                 await self._stream.aclose()
-            if (
-                patience.cancelled_caught
-            ):  # perhaps while it waited for the reader, with the stream still open
+            # The time may be up while it waits for the reader, with the stream still open.
+            if patience.cancelled_caught:
                 with trio.CancelScope(shield=True):
                     await trio.aclose_forcefully(self._stream)
         except Exception as failure:

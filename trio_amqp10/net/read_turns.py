@@ -1,22 +1,23 @@
 """Fair queueing of work between the connections of a process.
 
-Trio runs every task that can run once in a pass. With a slice of work for each busy connection a pass takes as long as there are busy
-connections, and each message of an idle one takes several passes. So no more than one slice of a busy connection runs in
-a pass, whatever the number of these.
+In one pass trio runs every task that is ready. If each busy connection did a slice of work in each pass, a pass would take as
+long as there are busy connections, and each message of an idle connection takes several passes. So at most one slice of a busy
+connection runs in a pass, whatever the number of busy connections.
 
-Which connection is next is decided by start-time fair queueing. The clock of the queue is the work, in seconds, that each of the
-waiting connections has had. A connection has an account on this clock: where its last slice ended. Work moves the account on; the
-connection with the lowest account is next, and serving it sets the clock to its account. An account never lags behind
-the clock: nobody saves up. A connection that is less than ``_AHEAD`` ahead of the clock has used less than its
-fair share, and its next read is taken at once, unless its peer has not opened it yet: the pump has all strangers take turns,
-and since an account begins at the clock, they are served before those that are busy.
+Start-time fair queueing selects the next connection. The clock of the queue counts the work, in seconds, that each waiting
+connection has had. Each connection has an account on this clock: the point where its last slice ended. Work moves the account
+forward; the connection with the lowest account is next, and serving it sets the clock to its account. An account never lags
+behind the clock: an idle connection does not save up time. A connection that is less than ``_AHEAD`` ahead of the clock has
+used less than its fair share, and its next read is taken at once, unless its peer has not opened it yet: the pump lets all
+unopened connections take turns, and because an account begins at the clock, they are served before the busy ones.
 
-A slice is so much that one engine reads, and what it leads to may take longer. So each turn has an end, a little after it began:
-who does long work asks ``is_over`` between its steps, and leaves the rest to ``later``. All that was left is done, piece by piece, by one
-task that takes turns with the connections. What ends a turn is the work of this thread: that another process had the processor meanwhile does not
-count, and the clock that tells it is asked only when time is up on the usual one, which costs a quarter. Where no turn runs, as in a task of the user's, no turn is over.
+A slice bounds the work of one engine, but the work that follows from it may take longer. So each turn ends a little after it
+began: code that does long work calls ``is_over`` between its steps, and passes the rest to ``later``. One task does all
+work left, piece by piece, and takes turns with the connections. A turn is measured by the work of this thread: time that
+another process had the processor does not count. The clock for that is read only when time is up on the usual clock, which costs a
+quarter as much. Outside of any turn, as in a task of the user, ``is_over`` is always False.
 
-Knows nothing of engines and streams. There is one ``ReadTurns`` for each ``trio.run``, since that is what its tasks share.
+Knows neither engines nor streams. There is one ``ReadTurns`` for each ``trio.run``, because its tasks share one loop.
 """
 
 from __future__ import annotations
@@ -33,19 +34,21 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ReadTurn", "ReadTurns", "current_turns"]
-
 _log = logging.getLogger("trio_amqp10.pump")
 
 _AHEAD: Final = 0.002
-"""Seconds of work that a connection may have had more than others before it waits for its turn: a few slices.
+"""Seconds of work by which a connection may be ahead without taking turns.
 
-What it takes to open a connection and some links, or to send a message and settle another, must be less. Where five
-hundred busy connections wait, the clock takes as long to move on by this as all of them to do so much work: about a second.
+This is a few slices. It must be more than the work to open a connection and some links, or to send a message and
+settle another. If five hundred busy connections wait, the clock moves by this amount in the time in which all of them do so
+much work: about a second.
 """
 
 _MOST: Final = 0.001
-"""Seconds that one slice may be charged with: what is longer was not the work of the peer's frames alone."""
+"""The most seconds charged for one slice.
+
+A longer slice contained other work than that of the peer's frames.
+"""
 
 
 _LENGTH: Final = 0.001
@@ -53,14 +56,15 @@ _LENGTH: Final = 0.001
 
 
 class ReadTurns:
-    """Whose turn it is, and what was left for later turns.
+    """The queue of connections for turns, and the work left for later turns.
 
     Args:
-        clock: seconds; what is charged is the difference of two. ``perf_counter`` if None, and what ends a turn is ``thread_time``.
+        clock: returns seconds; the difference of two readings is charged. If None, ``perf_counter`` is used, and
+            ``thread_time`` ends a turn.
 
     Attributes:
         clock: as given.
-        served: seconds of work that each connection that waits has had: the clock of the queue.
+        served: seconds of work that each waiting connection has had: the clock of the queue.
         holder: the connection whose turn it is; never None while others wait.
     """
 
@@ -94,18 +98,24 @@ class ReadTurns:
     # -- the end of a turn ------------------------------------------------------------------
 
     def begin(self) -> float:
-        """A turn begins now, in this task; returns the time of the clock. Call ``end`` before the task waits."""
+        """Begin a turn in this task, and return the time of the clock.
+
+        Call ``end`` before the task waits.
+        """
         now = self.clock()
         self._until = now + _LENGTH
         self._worked_until = self._work_clock() + _LENGTH
         return now
 
     def end(self) -> None:
-        """The turn has ended, and what runs next is part of none."""
+        """End the turn: the code that runs next is part of no turn."""
         self._until = inf
 
     def run(self, call: Callable[[], object]) -> None:
-        """Call a function as a turn of its own, or as part of the turn that runs: what it leaves is done later."""
+        """Call a function as a turn of its own, or within the turn that runs.
+
+        Work that the function leaves is done later.
+        """
         if self._until != inf:
             call()
             return
@@ -116,7 +126,10 @@ class ReadTurns:
             self.end()
 
     def is_over(self) -> bool:
-        """Whether the turn that runs has had its time: leave the rest to ``later``. False while none runs."""
+        """Whether the current turn's time is used up; then leave the rest to ``later``.
+
+        False while no turn runs.
+        """
         now = self.clock()
         if now < self._until:
             return False
@@ -127,9 +140,9 @@ class ReadTurns:
         return False
 
     def later(self, call: Callable[[], object]) -> None:
-        """Have ``call`` called in a later turn, after all others that were left before; what it raises is logged.
+        """Call ``call`` in a later turn, after all work that was left before.
 
-        It may leave work to ``later`` in its turn. At the end of the ``trio.run``, what is still left is not done.
+        Its exceptions are logged. It may leave more work to ``later``. Work still left at the end of the ``trio.run`` is dropped.
         """
         self._later.append(call)
         if not self._works:
@@ -137,7 +150,7 @@ class ReadTurns:
             trio.lowlevel.spawn_system_task(self._work, name="trio_amqp10 work of later turns")
 
     async def until_idle(self) -> None:
-        """Wait until nothing is left. Cancelled: it is done all the same."""
+        """Wait until no work is left. Cancelled: the work is done anyway."""
         await trio.lowlevel.checkpoint()
         while self._works:
             await self._idle.park()
@@ -165,17 +178,17 @@ class ReadTurns:
     # -- whose turn it is -------------------------------------------------------------------
 
     def first(self) -> ReadTurn | None:
-        """The connection that is next; None if none waits."""
+        """Return the next connection in the queue; None if none waits."""
         waiting = self._waiting
         while waiting:
             turn = waiting[0][2]
             if turn.task is not None:
                 return turn
-            heappop(waiting)  # it was cancelled
+            heappop(waiting)  # its task was cancelled
         return None
 
     def hand_on(self) -> None:
-        """Let the next one have its turn."""
+        """Give the turn to the next connection."""
         self.holder = turn = self.first()
         if turn is not None:
             heappop(self._waiting)
@@ -184,7 +197,7 @@ class ReadTurns:
             turn.task = None
 
     async def wait(self, turn: ReadTurn) -> None:
-        """Until it is its turn. Cancelled: it waits no more."""
+        """Wait for ``turn``. Cancelled: it is no longer in the queue."""
         self._numbered += 1
         turn.task = trio.lowlevel.current_task()
         heappush(self._waiting, (turn.account, self._numbered, turn))
@@ -197,12 +210,15 @@ class ReadTurns:
 
 
 class ReadTurn:
-    """What one connection has had of a ``ReadTurns``, by default that of this ``trio.run``.
+    """The share of one connection in a ``ReadTurns``.
+
+    Args:
+        turns: the queue; that of this ``trio.run`` if None.
 
     Attributes:
         account: where its last slice ended, on the clock of the queue.
-        task: that waits for its turn, or None.
-        turns: where it takes its turns.
+        task: the task that waits for the turn, or None.
+        turns: the queue.
     """
 
     __slots__ = ("account", "task", "turns")
@@ -214,26 +230,29 @@ class ReadTurn:
 
     @property
     def held(self) -> bool:
-        """Whether it is its turn."""
+        """Whether this connection has the turn."""
         return self.turns.holder is self
 
     @property
     def due(self) -> bool:
-        """Whether it has had more than its share, and has to take turns."""
+        """Whether it has used more than its share, and must take turns."""
         return self.account - self.turns.served >= _AHEAD
 
     def began(self) -> float:
-        """Work begins now, and with it a turn of limited length; see ``charge``."""
+        """Begin a turn of limited length, and return its time for ``charge``."""
         return self.turns.begin()
 
     def charge(self, began: float) -> None:
-        """Charge the work that began then, and end the turn."""
+        """Charge the work since ``began``, and end the turn."""
         turns = self.turns
         turns.end()
         self.account = max(self.account, turns.served) + min(_MOST, turns.clock() - began)
 
     async def take(self) -> None:
-        """Wait for its turn: not at all, if no other has it. Cancelled: it has no turn."""
+        """Wait for the turn, unless no other connection has it.
+
+        Cancelled: it does not have the turn.
+        """
         turns = self.turns
         if turns.holder is None:
             turns.holder = self
@@ -242,7 +261,10 @@ class ReadTurn:
         self._serve()
 
     async def next(self) -> None:
-        """Let others have their turn, then take another. Cancelled: as it is, see ``release``."""
+        """Give the turn to others, then wait for the next one.
+
+        Cancelled: it may still have the turn; call ``release``.
+        """
         turns = self.turns
         if turns.holder is None:
             turns.holder = self
@@ -257,7 +279,10 @@ class ReadTurn:
         self._serve()
 
     async def rest(self) -> None:
-        """No more work: give up the turn, but in this pass only to one that waits already. Cancelled: see ``release``."""
+        """Give up the turn; in this pass only to a connection that already waits.
+
+        Cancelled: it may still have the turn; call ``release``.
+        """
         if self.turns.first() is None:
             await trio.lowlevel.checkpoint()
         self.release()
@@ -276,7 +301,7 @@ _OF_THIS_RUN: Final[trio.lowlevel.RunVar[ReadTurns]] = trio.lowlevel.RunVar("tri
 
 
 def current_turns() -> ReadTurns:
-    """The turns of this ``trio.run``.
+    """Return the queue of this ``trio.run``.
 
     Raises:
         RuntimeError: no trio runs in this thread.

@@ -1,7 +1,7 @@
-"""Dial until it succeeds, with growing pauses, first or after a loss.
+"""Attempts to dial until one succeeds, with growing pauses, first or after a loss.
 
-The first failure in a row is logged as a warning, and then the second, the fourth, the eighth and so on; all others are
-logged for debugging. Knows no dialect: what an attempt is, and which failures are final, is the caller's.
+The first, second, fourth, eighth failure in a row and so on are logged as warnings, the others as debug messages. Knows no
+dialect: the caller defines an attempt, and which failures are final.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
-from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.core.errors import RemoteProtocolError
 
 from .backoff import Attempts
 from .errors import ConnectionClosedError
@@ -21,26 +21,27 @@ if TYPE_CHECKING:
 
     from .backoff import Backoff
 
-__all__ = ["AttemptsUsedUpError", "Redial"]
-
 T = TypeVar("T")
 
 
 class AttemptsUsedUpError(Exception):
-    """No further attempt is made; ``__cause__`` is what the last one failed with. Never leaves the package."""
+    """No further attempt is made; ``__cause__`` is the last failure.
+
+    Never leaves the package.
+    """
 
 
 class Redial:
-    """Makes attempts to dial, for one connection.
+    """The attempts to dial one connection.
 
     Args:
         backoff: when to try again; None for never.
-        is_final: whether a failure would only come again.
-        log: where failures are logged.
+        is_final: whether a failure would only be repeated.
+        log: the logger for failures.
         failed: called with each failure that is not final.
 
     Attributes:
-        attempts: those after a pause; none are counted without a ``backoff``.
+        attempts: the attempts after a pause; None without a ``backoff``.
     """
 
     def __init__(
@@ -58,14 +59,16 @@ class Redial:
         self.attempts: Final = None if backoff is None else Attempts(backoff)
 
     async def first(self, dial: Callable[[], Awaitable[T]], places: int) -> T:
-        """Make the first connection: dial each of ``places`` at once, and all of them again after each pause.
+        """Make the first connection.
+
+        Dial each of ``places`` without a pause, and all of them again after each pause.
 
         Args:
-            dial: one attempt, at the next place.
-            places: how many there are.
+            dial: makes one attempt, at the next place.
+            places: the number of places.
 
         Raises:
-            OSError, ConnectionClosedError, RemoteProtocolError: what the last attempt failed with.
+            OSError, ConnectionClosedError, RemoteProtocolError: the failure of the last attempt.
             Exception: a failure that is final.
 
         Cancelled: as one attempt.
@@ -76,6 +79,8 @@ class Redial:
             try:
                 made = await dial()
             except (OSError, ConnectionClosedError, RemoteProtocolError) as failure:
+                # Without a backoff an error of the protocol is raised at once: the other places are tried only
+                # if a peer cannot be reached or closes the connection.
                 if self._is_final(failure) or (
                     self.attempts is None and isinstance(failure, RemoteProtocolError)
                 ):
@@ -104,12 +109,12 @@ class Redial:
         """Make the connection again after a loss, with a pause before each attempt.
 
         Args:
-            dial: one attempt, at the next place.
-            loss: why it is made again.
-            clean_up: awaited after each failure, with it.
+            dial: makes one attempt, at the next place.
+            loss: why the connection was lost.
+            clean_up: awaited with each failure.
 
         Raises:
-            AttemptsUsedUpError: the row of attempts is at its end.
+            AttemptsUsedUpError: no attempt is left.
             Exception: a failure that is final.
 
         Cancelled: as one attempt.
@@ -125,7 +130,7 @@ class Redial:
             await trio.sleep(pause)
             try:
                 return await dial()
-            except Exception as raised:  # whatever it is: a program's own preparations may fail too
+            except Exception as raised:  # of any class, because the program's own code may fail too
                 failure = raised
                 await clean_up(failure)
                 if self._is_final(failure):

@@ -1,10 +1,10 @@
-"""Have something called at a time, without a task that waits for it.
+"""Calls at a given time, without a waiting task for each of them.
 
-A connection that is idle has nothing to do but to keep time (2.4.5), and a task that only waits costs more
-memory than all the rest of it. So one task for each ``trio.run`` waits for the earliest of
-all deadlines, while there are any. It belongs to trio's own nursery, which outlives every connection.
+An idle connection only has to keep its deadlines (2.4.5), and a task that waits for them would need more memory than the rest
+of the connection. So one task for each ``trio.run`` waits for the earliest of all deadlines, while there are any. It belongs
+to trio's own nursery, which outlives every connection.
 
-Knows trio's clock; does not know what is due.
+Knows trio's clock; does not know the purpose of a call.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.timer_heap import TimerHeap
+from trio_amqp10.core.timer_heap import TimerHeap
 
 from .waiters import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ScheduledCall"]
-
 
 class ScheduledCall:
-    """Calls ``call`` at ``deadline`` or soon after, on trio's clock, never if that is infinite; it must not raise, nor wait."""
+    """One call of ``call``, at ``deadline`` or soon after, on trio's clock.
+
+    With an infinite deadline it is never made. ``call`` must neither raise nor wait.
+    """
 
     __slots__ = ("_timer",)
 
@@ -37,17 +38,17 @@ class ScheduledCall:
 
     @property
     def call(self) -> Callable[[], object] | None:
-        """What is to be called; None once it was called, or the call is cancelled."""
+        """The function to call; None if it was called or cancelled."""
         return self._timer.item
 
     def cancel(self) -> None:
-        """Do not call it, if it was not called yet."""
+        """Do not make the call, if it was not made yet."""
         self._timer.cancel()
         _scheduled_calls().check_empty()
 
 
 class _ScheduledCalls:
-    """What is due in one ``trio.run``, and the task that waits for it."""
+    """All calls of one ``trio.run``, and the task that waits for them."""
 
     def __init__(self) -> None:
         self.due: TimerHeap[Callable[[], object]] = TimerHeap()
@@ -55,7 +56,7 @@ class _ScheduledCalls:
         self._runs = False
 
     def wait_until_next(self) -> None:
-        """Something is due earlier than before."""
+        """Wait for the first deadline, which is now earlier than before."""
         if self._runs:
             self._bell.wake()
         else:
@@ -63,7 +64,7 @@ class _ScheduledCalls:
             trio.lowlevel.spawn_system_task(self._run, name="trio_amqp10 scheduled calls")
 
     def check_empty(self) -> None:
-        """End the task if nothing is due any more."""
+        """End the task if no call is left."""
         if not self.due:
             self._bell.wake()
 

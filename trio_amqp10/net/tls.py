@@ -1,9 +1,9 @@
-"""TLS contexts that are safe by default, and what a handshake proved (5.2).
+"""TLS contexts with safe defaults, and the certificates of verified peers (5.2).
 
 ``client_context`` and ``server_context`` make contexts of the standard library, for ``open_connection`` and
-``serve``; contexts of your own will do too, unless they would let in anybody. Nothing here falls back to less.
+``serve``; contexts of your own are accepted too, unless they are unsafe. Nothing here falls back to less security.
 
-Knows nothing of AMQP, nor of what the octets inside are.
+Knows nothing of AMQP, nor of the octets inside TLS.
 """
 
 from __future__ import annotations
@@ -13,23 +13,13 @@ import ssl
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
     PathLike = str | os.PathLike[str]
-
-__all__ = [
-    "Certificate",
-    "ServerContext",
-    "check_client_context",
-    "check_server_context",
-    "client_context",
-    "name_asked_for",
-    "server_context",
-]
 
 _CERTIFICATE: Final = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _MODERN: Final = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3, ssl.TLSVersion.MAXIMUM_SUPPORTED)
@@ -39,8 +29,8 @@ class Certificate:
     """A peer's certificate that TLS has verified.
 
     Attributes:
-        der: the whole of it, in DER.
-        fields: what the standard library reads in it, as of ``ssl.SSLSocket.getpeercert()``.
+        der: the whole certificate, in DER.
+        fields: as returned by ``ssl.SSLSocket.getpeercert()``.
     """
 
     __slots__ = ("der", "fields")
@@ -51,13 +41,17 @@ class Certificate:
 
     @property
     def common_name(self) -> str | None:
-        """The common name of its subject; None if there is none, or more than one."""
+        """The common name of its subject; None if it has none or several."""
         rows = self.fields.get("subject", ())
         names = [value for row in rows for kind, value in row if kind == "commonName"]
         return names[0] if len(names) == 1 else None
 
     def alternative_names(self, kind: str) -> tuple[str, ...]:
-        """Its subject's alternative names of one kind: ``"DNS"``, ``"URI"``, ``"email"``, ``"IP Address"``."""
+        """Return the alternative names of its subject that have one kind.
+
+        Args:
+            kind: ``"DNS"``, ``"URI"``, ``"email"`` or ``"IP Address"``.
+        """
         return tuple(value for each, value in self.fields.get("subjectAltName", ()) if each == kind)
 
     def __repr__(self) -> str:
@@ -65,12 +59,12 @@ class Certificate:
 
 
 class ServerContext(ssl.SSLContext):
-    """A listener's context that knows its own certificate; ``server_context`` makes one.
+    """A listener's context that keeps its own certificate; see ``server_context``.
 
-    That is what the ``-PLUS`` mechanisms of SCRAM need on this side, and what ``reload`` is for.
+    The ``-PLUS`` mechanisms of SCRAM need the certificate on the server's side, and ``reload`` reads it again.
 
     Attributes:
-        certificate: our own, in DER; None before there is one.
+        certificate: the listener's own, in DER; None before one is loaded.
     """
 
     certificate: bytes | None = None
@@ -79,20 +73,26 @@ class ServerContext(ssl.SSLContext):
     _renewed: ServerContext | None = None
 
     def load_cert_chain(self, certfile: Any, keyfile: Any = None, password: Any = None) -> None:
-        """As ``ssl.SSLContext.load_cert_chain``. What cannot be used leaves everything as it was."""
-        # A context keeps the certificate whose key it then refuses: so it is tried on another one first.
+        """Do the same as ``ssl.SSLContext.load_cert_chain``.
+
+        If the files cannot be used, nothing changes.
+        """
+        # A context keeps a certificate even if it then refuses its key: so another context tries it first.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certfile, keyfile, password)
         super().load_cert_chain(certfile, keyfile, password)
         if self._renewed is not None:
             self._renewed.load_cert_chain(certfile, keyfile, password)
         with open(certfile, encoding="latin-1") as file:
             found = _CERTIFICATE.search(file.read())
-        assert found is not None  # or it would not have been loaded
+        assert found is not None  # otherwise super().load_cert_chain() would have raised
         self.certificate = ssl.PEM_cert_to_DER_cert(found[0])
         self._files = (certfile, keyfile, password)
 
     def load_verify_locations(self, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
-        """As ``ssl.SSLContext.load_verify_locations``, and to be read again by ``reload``."""
+        """Do the same as ``ssl.SSLContext.load_verify_locations``.
+
+        ``reload`` reads the files again.
+        """
         super().load_verify_locations(cafile, capath, cadata)
         if self._renewed is not None:
             self._renewed.load_verify_locations(cafile, capath, cadata)
@@ -100,24 +100,25 @@ class ServerContext(ssl.SSLContext):
 
     @property
     def renewed(self) -> ServerContext:
-        """What new connections are to be shown and verified with: this one, or what ``reload`` has read since."""
+        """The context for new connections: this one, or that of the last ``reload``."""
         return self._renewed or self
 
     def reload(self) -> None:
-        """Read the same files again: certificate, key, and authorities of clients. Connections that there are go on.
+        """Read the files again: certificate, key, and authorities of clients.
 
-        New ones are shown the new certificate, and are verified by the new authorities, where ``serve``
-        has this context: authorities that are no longer in their file are no longer believed.
+        Existing connections continue. New connections to a ``serve`` with this context get the new certificate, and are verified by
+        the new authorities: an authority that is no longer in its file is no longer trusted.
 
         Raises:
-            OSError: they cannot be read, or do not belong together (``ssl.SSLError``); the old ones stay.
-            LocalProtocolError: there was nothing loaded.
+            OSError: the files cannot be read, or do not belong together (``ssl.SSLError``); the old ones stay in use.
+            LocalProtocolError: no certificate was loaded before.
         """
         if self._files is None:
-            raise LocalProtocolError("there is no certificate to reload: load_cert_chain() comes first")
+            raise LocalProtocolError("there is no certificate to reload: call load_cert_chain() first")
         renewed: ServerContext | None = None
         if self._authorities:
-            # A context forgets no authority. So there is another one, and each handshake is given what it believes.
+            # Authorities cannot be removed from a context. So the new ones are loaded into a new context, and each
+            # handshake is switched to it.
             renewed = ServerContext(ssl.PROTOCOL_TLS_SERVER)
             renewed.load_cert_chain(*self._files)
             for each in self._authorities:
@@ -134,19 +135,22 @@ def client_context(
     password: str | None = None,
     insecure: bool = False,
 ) -> ssl.SSLContext:
-    """A context to dial with: certificates and host names are verified, TLS is 1.2 or newer.
+    """Return a context to dial with; it verifies certificates and host names.
+
+    TLS is 1.2 or newer.
 
     Args:
-        cafile: authorities to believe, in PEM, in place of those of the system.
-        certfile, keyfile, password: a certificate of our own, for peers that ask for one.
-        insecure: verify nothing. Anybody may then answer in the peer's name.
+        cafile: authorities to trust, in PEM, instead of those of the system.
+        certfile, keyfile, password: our own certificate, for peers that request one.
+        insecure: verify nothing. Any host may then impersonate the peer.
 
     Raises:
-        OSError: a file cannot be read, or is not what it should be.
+        OSError: a file cannot be read, or has the wrong content.
         LocalProtocolError: ``insecure`` with ``cafile``, which it would ignore.
     """
     if insecure and cafile is not None:
-        raise LocalProtocolError("insecure=True would not look at cafile: leave out one of them")
+        raise LocalProtocolError("insecure=True would ignore cafile: leave out one of them")
+    _check_files(cafile=cafile, certfile=certfile, keyfile=keyfile)
     context = ssl.create_default_context(cafile=cafile)
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.options |= ssl.OP_NO_RENEGOTIATION
@@ -166,23 +170,26 @@ def server_context(
     client_cafile: PathLike | None = None,
     client_certificate_required: bool = True,
 ) -> ServerContext:
-    """A context to listen with: TLS 1.2 or newer, no renegotiation, no session tickets.
+    """Return a context to listen with.
+
+    It uses TLS 1.2 or newer, without renegotiation and session tickets.
 
     Args:
-        certfile: our certificate and those that lead to its authority, in PEM; may hold the key too.
-        keyfile, password: where the key is, if elsewhere, and what opens it.
-        client_cafile: authorities of clients' certificates, in PEM: clients are asked for one, which
-            is what ``sasl.ExternalServer`` needs. None: they are not asked.
-        client_certificate_required: whether those who have none are sent away.
+        certfile: the server's certificate and those that lead to its authority, in PEM; may contain the key too.
+        keyfile, password: the file of the key, if it is another one, and the password of the key.
+        client_cafile: authorities of clients' certificates, in PEM: clients are asked for a certificate, which
+            ``sasl.ExternalServer`` needs. None: they are not asked.
+        client_certificate_required: whether clients without a certificate are refused.
 
     Raises:
-        OSError: a file cannot be read, or is not what it should be.
+        OSError: a file cannot be read, or has the wrong content.
     """
+    _check_files(certfile=certfile, keyfile=keyfile, client_cafile=client_cafile)
     context = ServerContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = max(context.minimum_version, ssl.TLSVersion.TLSv1_2)
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
-    # Nobody resumes an AMQP connection's TLS, and each ticket costs octets and memory. In TLS 1.2 it would also
-    # spare whoever has one that its certificate is verified, by authorities that may have gone since.
+    # AMQP clients do not resume TLS sessions, and each ticket costs octets and memory. In TLS 1.2 a client with a
+    # ticket would also not be verified again, although its authority may have been removed since.
     context.options |= ssl.OP_NO_TICKET
     context.num_tickets = 0
     context.load_cert_chain(certfile, keyfile, password)
@@ -192,12 +199,30 @@ def server_context(
     return context
 
 
-def check_client_context(context: ssl.SSLContext, *, insecure: bool) -> None:
-    """Refuse a context that would take anybody for the peer (5.2.1).
+def _check_files(**files: PathLike | None) -> None:
+    """Open each file, because ``ssl`` does not name the one that it cannot read.
 
     Raises:
-        LocalProtocolError: it verifies no certificate, or no host name, and nobody said ``insecure``;
-            or it takes an old version of TLS, or ciphers without authentication or encryption.
+        OSError: a file cannot be read; the message has the argument and the path.
+    """
+    for argument, path in files.items():
+        if path is not None:
+            try:
+                with open(path, "rb"):
+                    pass
+            except OSError as failure:
+                raise type(failure)(failure.errno, f"{argument}: {failure.strerror}", str(path)) from None
+
+
+def check_client_context(context: ssl.SSLContext, *, insecure: bool) -> None:
+    """Raise an error if a context would accept any host as the peer (5.2.1).
+
+    Args:
+        insecure: whether to permit a context that does not verify the peer.
+
+    Raises:
+        LocalProtocolError: it verifies no certificate or no host name, and ``insecure`` is False;
+            or it accepts an old version of TLS, or ciphers without authentication or encryption.
     """
     if not insecure and (context.verify_mode is not ssl.CERT_REQUIRED or not context.check_hostname):
         what = "host names" if context.verify_mode is ssl.CERT_REQUIRED else "certificates"
@@ -209,10 +234,12 @@ def check_client_context(context: ssl.SSLContext, *, insecure: bool) -> None:
 
 
 def check_server_context(context: ssl.SSLContext) -> None:
-    """Refuse a context that is too weak, and have it take no renegotiation, which only costs us.
+    """Raise an error if a context is too weak, and disable its renegotiation.
+
+    Renegotiation has no use here, but costs work.
 
     Raises:
-        LocalProtocolError: it is a client's, or takes an old version of TLS, or ciphers without
+        LocalProtocolError: it is a client's, or accepts an old version of TLS, or ciphers without
             authentication or encryption.
     """
     if context.protocol is ssl.PROTOCOL_TLS_CLIENT:
@@ -227,10 +254,11 @@ _ASKED_FOR: Final[WeakKeyDictionary[ssl.SSLObject, str]] = WeakKeyDictionary()
 
 
 class _Names:
-    """An ``sni_callback`` that remembers whom the client asked for, and then asks the one that there was.
+    """An ``sni_callback`` that stores the host name that the client asked for.
 
-    The standard library tells it to nobody else. It is called for each handshake, names or none, before
-    certificates are chosen and verified: so here is where a context that was reloaded comes in.
+    The standard library does not keep the name elsewhere. It calls this in each handshake, with a name or None, before
+    certificates are chosen and verified: so a reloaded context is applied here, too. The context's previous callback
+    is called last.
     """
 
     def __init__(self, before: Any) -> None:
@@ -246,18 +274,21 @@ class _Names:
 
 
 def name_asked_for(tls: ssl.SSLObject) -> str | None:
-    """Whom a client asked for by SNI, where ``check_server_context`` has seen our context."""
+    """Return the host name that a client asked for by SNI, or None.
+
+    The context must have passed ``check_server_context``.
+    """
     return _ASKED_FOR.get(tls)
 
 
 def _check(context: ssl.SSLContext) -> None:
     if context.minimum_version not in _MODERN:
         raise LocalProtocolError(
-            f"this ssl_context takes {context.minimum_version.name}: set minimum_version to TLSVersion.TLSv1_2"
+            f"this ssl_context accepts {context.minimum_version.name}: set minimum_version to TLSVersion.TLSv1_2"
         )
     for cipher in context.get_ciphers():
         if cipher.get("auth") == "auth-null" or not cipher.get("strength_bits"):
             raise LocalProtocolError(
-                f"this ssl_context takes the cipher {cipher['name']}, which proves nothing or hides nothing: "
-                "leave set_ciphers() alone, or add :!aNULL:!eNULL"
+                f"this ssl_context accepts the cipher {cipher['name']}, which has no authentication or no encryption: "
+                "do not call set_ciphers(), or add !aNULL:!eNULL to its text"
             )

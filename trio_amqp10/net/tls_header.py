@@ -1,6 +1,6 @@
-"""Protocol headers as octets of a stream, and asking for TLS by one (2.2, 5.2.1).
+"""Protocol headers on a stream, and the request for TLS by a header (2.2, 5.2.1).
 
-Not one octet is read that is not a header's, or stands where one was due. Knows no handshake.
+Reads only the octets of a header, or those received where a header is due. Knows no handshake.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from typing import Final
 
 import trio
 
-from trio_amqp10.errors import Condition, RemoteProtocolError, SecurityDowngradeError
-from trio_amqp10.protocol_headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
-
-__all__ = ["InvalidProtocolHeaderError", "ask_for_tls", "receive_header"]
+from trio_amqp10.core.errors import Condition, RemoteProtocolError, SecurityDowngradeError
+from trio_amqp10.core.protocol_headers import AMQP_ID, HEADER_SIZE, TLS_HEADER, TLS_ID, header_id
 
 _TLS_RECORDS: Final = (b"\x15", b"\x16")
-"""What a server's first record may be: an alert, or a handshake."""
+"""Possible types of a server's first TLS record: an alert, or a handshake."""
 _HEADER_PATIENCE: Final = 1.0
-"""Seconds that a peer has to answer the header of TLS, before the handshake begins all the same."""
+"""Seconds to wait for the peer's TLS header before the handshake begins anyway."""
 
 
 async def ask_for_tls(stream: trio.abc.Stream) -> trio.abc.Stream:
-    """Exchange the headers of TLS; returns the stream that TLS is to lie on (5.2.1).
+    """Exchange the TLS headers; return the stream to put TLS on (5.2.1).
 
-    A listener of Qpid Proton takes our header and sends none, as though the handshake were its answer: it waits for
-    us. So the handshake begins without an answer after a moment, and the answer is read where it comes.
+    A listener of Qpid Proton does not answer our header, and waits for our handshake. So if there is no answer after
+    ``_HEADER_PATIENCE``, the handshake begins without it, and the answer is read if it still comes.
     """
     await stream.send_all(TLS_HEADER)
     answer = _Answer(stream)
@@ -35,9 +33,10 @@ async def ask_for_tls(stream: trio.abc.Stream) -> trio.abc.Stream:
 
 
 class _Answer(trio.abc.Stream):
-    """The stream below TLS, whose peer has not answered our header yet: a record of TLS may come in its place.
+    """The stream below TLS while the peer has not answered our header.
 
-    Nothing else is let through. Whether the peer answers proves nothing: who it is, TLS finds out.
+    It accepts the header, or a TLS record instead of it, and nothing else. The answer proves nothing about the peer: only TLS
+    authenticates it.
     """
 
     def __init__(self, stream: trio.abc.Stream) -> None:
@@ -46,12 +45,12 @@ class _Answer(trio.abc.Stream):
         self._done = False
 
     async def read_header(self) -> None:
-        """Read the answer. Cancelled: what came of it is kept.
+        """Read the answer. Cancelled: the octets read so far are kept.
 
         Raises:
-            SecurityDowngradeError: it asks us to go on with less.
-            RemoteProtocolError: it is no header, and no record of TLS.
-            trio.BrokenResourceError: nothing is there any more.
+            SecurityDowngradeError: the peer asks us to continue without TLS.
+            RemoteProtocolError: it is neither a header nor a record of TLS.
+            trio.BrokenResourceError: the stream ended.
         """
         while not self._done:
             if self._head[:1] in _TLS_RECORDS:
@@ -64,13 +63,13 @@ class _Answer(trio.abc.Stream):
             if protocol_id != TLS_ID:
                 name = "AMQP" if protocol_id == AMQP_ID else "SASL"
                 raise SecurityDowngradeError(
-                    f"we asked for TLS (protocol id 2), and the peer answered with protocol id {protocol_id}: "
+                    f"TLS (protocol id 2) was requested, and the peer answered with protocol id {protocol_id}: "
                     f"it wants to continue with {name} in the clear"
                 )
             self._done, self._head = True, b""
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """As of any stream."""
+        """Do the same as any stream."""
         await self.read_header()
         if self._head:
             head, self._head = self._head, b""
@@ -78,24 +77,24 @@ class _Answer(trio.abc.Stream):
         return await self._stream.receive_some(max_bytes)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """As of any stream."""
+        """Do the same as any stream."""
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As of any stream."""
+        """Do the same as any stream."""
         await self._stream.wait_send_all_might_not_block()
 
     async def aclose(self) -> None:
-        """As of any stream."""
+        """Do the same as any stream."""
         await self._stream.aclose()
 
 
 async def receive_header(stream: trio.abc.Stream, head: bytes) -> tuple[int, bytes]:
-    """The protocol id of a header, and its octets; not one octet more is read.
+    """Return the protocol id of a header, and its octets; read no octet more.
 
     Raises:
-        InvalidProtocolHeaderError: something else is there.
-        trio.BrokenResourceError: nothing is there any more.
+        InvalidProtocolHeaderError: the octets are no header.
+        trio.BrokenResourceError: the stream ended.
     """
     while (protocol_id := _protocol_id(head)) is None:
         head += await _some(stream, HEADER_SIZE - len(head))
@@ -117,7 +116,7 @@ async def _some(stream: trio.abc.Stream, most: int) -> bytes:
 
 
 class InvalidProtocolHeaderError(RemoteProtocolError):
-    """Not a protocol header; ``head`` is what there is instead."""
+    """The octets received are no protocol header; ``head`` contains them."""
 
     def __init__(self, wrong: RemoteProtocolError, head: bytes) -> None:
         super().__init__(wrong.description, Condition.FRAMING_ERROR)

@@ -1,4 +1,4 @@
-"""TLS and WebSocket options of the dialling end, and the layers they amount to.
+"""TLS and WebSocket options of the dialling end, and the layers they lead to.
 
 Knows URLs and layers, and no dialect.
 """
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .tls import check_client_context, client_context
 from .transport_layers import Transport, check_layers, dial_layers, has_tls, layers_of
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from .transport_layers import Layers
     from .urls import Url
 
-__all__ = ["TlsOptions"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TlsOptions:
-    """Options of layers and TLS. Without slots, so that another options class can inherit them beside its own.
+    """Options of layers and TLS.
+
+    Has no slots, so that another options class can inherit it together with other options.
 
     Raises:
-        LocalProtocolError: they make no sense together, or would not be safe.
+        LocalProtocolError: the options contradict each other, or would be unsafe.
     """
 
     layers: Sequence[str] | None = None
@@ -47,45 +47,51 @@ class TlsOptions:
         given = [name for name, value in files.items() if value is not None]
         if self.ssl_context is not None:
             if given:
-                raise LocalProtocolError(f"either ssl_context or {given[0]}: a context has its own")
+                raise LocalProtocolError(
+                    f"ssl_context and {given[0]} exclude each other: load the file into the context"
+                )
             check_client_context(self.ssl_context, insecure=self.insecure)
         if self.keyfile is not None and self.certfile is None:
-            raise LocalProtocolError("keyfile needs certfile: a key alone proves nothing")
+            raise LocalProtocolError("keyfile needs certfile: set the certificate that belongs to the key")
         if self.insecure and self.cafile is not None:
-            raise LocalProtocolError("insecure=True would not look at cafile: leave out one of them")
+            raise LocalProtocolError("insecure=True would ignore cafile: leave out one of them")
 
     @property
     def asks_for_tls(self) -> bool:
-        """Whether any option is about TLS, so that there has to be TLS."""
+        """Whether any option concerns TLS, so that TLS is required."""
         return self.insecure or any(
             value is not None
             for value in (self.ssl_context, self.cafile, self.certfile, self.server_hostname)
         )
 
     def layers_for(self, url: Url | None) -> Layers:
-        """What to put on a stream.
+        """Return the layers to put on a stream.
 
         Raises:
-            LocalProtocolError: TLS was asked for, and there would be none.
+            LocalProtocolError: TLS is required, but the layers have none.
         """
         scheme = () if url is None else layers_of(url.scheme)
         layers = check_layers(scheme if self.layers is None else self.layers)
         if has_tls(scheme) and not has_tls(layers):
-            raise LocalProtocolError(f"layers={layers!r} would take the TLS out of {url}")
+            raise LocalProtocolError(f"layers={layers!r} would take the TLS out of {url}: add 'tls'")
         if self.asks_for_tls and not has_tls(layers):
             where = "a stream without layers" if url is None else url
             raise LocalProtocolError(
                 f"{where} has no TLS, so ssl_context, cafile, certfile, server_hostname and insecure have "
-                "no meaning: use amqps://, or name the layers, as in layers=['tls']"
+                "no effect: use amqps://, or set layers, as in layers=['tls']"
             )
         if has_tls(layers) and not self.insecure and not (self.server_hostname or (url and url.host)):
             raise LocalProtocolError(
-                "set server_hostname='...' to the name that the peer's certificate must have"
+                "no host name to verify the certificate of the peer against: give the name in it as server_hostname='...'"
             )
         return layers
 
     def make_context(self) -> ssl.SSLContext:
-        """The context to dial with. Raises OSError where a file is not what it should be."""
+        """Return the context to dial with.
+
+        Raises:
+            OSError: a file cannot be read, or has the wrong content.
+        """
         if self.ssl_context is not None:
             return self.ssl_context
         return client_context(
@@ -100,18 +106,18 @@ class TlsOptions:
         peer: str | None = None,
         seconds: float | None = None,
     ) -> Transport:
-        """Put the layers on a stream that was dialled.
+        """Put the layers on a dialled stream.
 
         Args:
-            stream: of which this takes care, whatever happens.
-            url: what was dialled; None for a stream of the program's own.
-            peer: the name that the certificate has to have where the program names none; the URL's host if None.
+            stream: closed if anything fails.
+            url: the dialled URL; None for a stream of the program's own.
+            peer: the name that the certificate must have if ``server_hostname`` is not set; the URL's host if None.
             seconds: that each layer may take; None for any time.
 
         Raises:
-            LocalProtocolError: as ``layers_for``.
-            SecurityError, RemoteProtocolError, ConnectionClosedError: as ``dial_layers``.
-            OSError: a file of ``make_context`` is not what it should be.
+            LocalProtocolError: as in ``layers_for``.
+            SecurityError, RemoteProtocolError, ConnectionClosedError: as in ``dial_layers``.
+            OSError: as in ``make_context``.
 
         Cancelled: the stream is closed.
         """

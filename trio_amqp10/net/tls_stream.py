@@ -1,8 +1,8 @@
-"""A TLS handshake on any stream, and the stream that it gives (5.2).
+"""A TLS handshake on any stream, and the stream inside TLS (5.2).
 
-trio's ``SSLStream`` does the work. Around it, words for what went wrong; the alert that OpenSSL writes for the
-peer when a handshake fails, which would else never be sent; and an end without ``close_notify`` told
-from one with it, since anybody on the way can cut a connection short (RFC 8446, section 6.1).
+trio's ``SSLStream`` does the work. This module adds error messages; it sends the alert that OpenSSL writes when a handshake
+fails, which ``SSLStream`` would not send; and it distinguishes an end without ``close_notify`` from one with it, because any
+host on the path can cut a connection short (RFC 8446, section 6.1).
 
 Knows nothing of AMQP.
 """
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
-from trio_amqp10.channel_binding import tls_server_end_point
-from trio_amqp10.errors import SecurityError
+from trio_amqp10.core.channel_binding import tls_server_end_point
+from trio_amqp10.core.errors import SecurityError
 
 from .tls import Certificate, ServerContext, name_asked_for
 
@@ -25,31 +25,32 @@ if TYPE_CHECKING:
 
     Secured: TypeAlias = "trio.SSLStream[trio.abc.Stream]"
 
-__all__ = ["LINGER", "TlsStream", "part", "start_tls"]
-
 LINGER: Final = 1.0
-"""Seconds that last words may take to reach a peer that is sent away."""
+"""Seconds in which the last octets must reach a peer that is disconnected."""
 
 _END_POINT: Final = "tls-server-end-point"
-"""The one type of channel binding that the standard library's TLS 1.3 lets us have."""
+"""The only channel binding that the standard library permits in TLS 1.3."""
 
 _NOT_TLS: Final = b"\x15\x03\x03\x00\x02\x02\x0a"
-"""A fatal alert, unexpected_message: where what came is no record of TLS, OpenSSL writes none (RFC 8446, section 6.2)."""
+"""A fatal alert, unexpected_message (RFC 8446, section 6.2).
+
+OpenSSL writes no alert if the octets received are no TLS record.
+"""
 
 _HINTS: Final = {
     9: "it is not valid yet: look at the clocks",
-    10: "a new one has to be installed there",
-    18: "it is signed by nobody but itself: give it as cafile=...",
+    10: "a new one must be installed on the server",
+    18: "it is self-signed: give it as cafile=...",
     19: "give its authority as cafile=...",
     20: "give its authority as cafile=...",
-    62: "dial the name that it was made for",
-    64: "dial the name that it was made for",
+    62: "dial the name that it was issued for",
+    64: "dial the name that it was issued for",
 }
-"""What to do, by OpenSSL's number of what is wrong with a server's certificate."""
+"""Advice, by OpenSSL's number of the error in a server's certificate."""
 
 
 class _Recorder:
-    """Stands in for a context when ``SSLStream`` makes its buffers, to keep them within reach."""
+    """A stand-in for a context that keeps the buffers that ``SSLStream`` makes."""
 
     def __init__(self, context: ssl.SSLContext, head: bytes) -> None:
         self._context = context
@@ -64,21 +65,21 @@ class _Recorder:
         return self.tls
 
     def close_notify(self) -> bytes:
-        """The octets that tell the peer of our end."""
+        """Return the octets that announce our end to the peer."""
         assert self.tls is not None
-        with contextlib.suppress(ssl.SSLError):  # want-read: the peer's is not there yet
+        with contextlib.suppress(ssl.SSLError):  # want-read: the peer's close_notify has not come yet
             self.tls.unwrap()
         return self.outgoing.read()
 
 
 class TlsStream(trio.abc.HalfCloseableStream):
-    """What ``SSLStream`` is, with errors that say what happened, and with an end for each direction.
+    """An ``SSLStream`` with clear errors, and with an end for each direction.
 
     Attributes:
-        channel_bindings: what ties an exchange to this connection, by type (RFC 5056).
-        peer_certificate: the peer's, if it was asked for and verified.
-        server_name: whom the peer asked for by SNI, on the accepting side; or None.
-        verified: whether whom we dialled proved to be who we meant; of no meaning to a listener.
+        channel_bindings: data that bind an authentication to this connection, by type (RFC 5056).
+        peer_certificate: the peer's, if it was requested and verified.
+        server_name: the host name that the client asked for by SNI, on the accepting side; or None.
+        verified: whether the dialled peer's certificate and host name were verified; has no meaning for a listener.
     """
 
     def __init__(
@@ -93,23 +94,25 @@ class TlsStream(trio.abc.HalfCloseableStream):
         self.channel_bindings: Final[dict[str, bytes]] = _channel_bindings(inner, own_certificate)
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """As of any stream. Cancelled: the stream is of no use any more."""
+        """Send ``data``, as any stream. Cancelled: the stream can no longer be used."""
         self._check_ended()
         await self._inner.send_all(data)
 
     async def send_eof(self) -> None:
-        """Say ``close_notify``, and go on reading. Cancelled: the stream is of no use any more."""
+        """Send ``close_notify``; reading remains possible.
+
+        Cancelled: the stream can no longer be used.
+        """
         if self._ended:
             await trio.lowlevel.checkpoint()
             return
-        await (
-            self._inner.wait_send_all_might_not_block()
-        )  # raises where there is nobody to tell, or another sender
+        # This raises if the stream has failed, or if another task is sending.
+        await self._inner.wait_send_all_might_not_block()
         self._ended = True
         await self._inner.transport_stream.send_all(self._recorder.close_notify())
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As of any stream. Cancelled: nothing has happened."""
+        """Do the same as any stream. Cancelled: nothing has changed."""
         self._check_ended()
         await self._inner.wait_send_all_might_not_block()
 
@@ -118,11 +121,11 @@ class TlsStream(trio.abc.HalfCloseableStream):
             raise trio.ClosedResourceError("this side of the TLS connection was closed here")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
-        """As of any stream.
+        """Return octets, as any stream.
 
         Raises:
-            SecurityError: the peer says that it does not accept our side of the handshake.
-            trio.BrokenResourceError: the stream is of no use any more, or it ended too early.
+            SecurityError: the peer rejects our side of the handshake.
+            trio.BrokenResourceError: the stream has failed, or it ended without ``close_notify``.
 
         Cancelled: no octet is lost.
         """
@@ -131,19 +134,19 @@ class TlsStream(trio.abc.HalfCloseableStream):
         except trio.BrokenResourceError as broken:
             cause = broken.__cause__
             if _is_alert(cause):
-                raise SecurityError(_words(cause)) from cause
+                raise SecurityError(_failure_text(cause)) from cause
             if _is_eof(cause):
                 if self._ended:
-                    return b""  # a peer that is told of the end may well go without a word
+                    return b""  # after our close_notify many peers close without their own
                 raise trio.BrokenResourceError(
-                    "the TLS connection was cut off without close_notify: what came last may be missing"
+                    "the TLS connection was cut off without close_notify: the last octets may be missing"
                 ) from cause
             raise
 
     async def aclose(self) -> None:
-        """Say ``close_notify`` and close; the peer's is not awaited.
+        """Send ``close_notify`` and close, without waiting for the peer's.
 
-        Cancelled: the stream below is closed all the same.
+        Cancelled: the stream below is closed anyway.
         """
         await self._inner.aclose()
 
@@ -156,22 +159,22 @@ async def start_tls(
     server_side: bool = False,
     head: bytes = b"",
 ) -> TlsStream:
-    """Do the handshake, and nothing else: neither side has sent an octet inside TLS when it returns.
+    """Do the handshake; neither side has sent an octet inside TLS when it returns.
 
     Args:
-        stream: what lies below.
+        stream: the stream below.
         context: ours.
-        server_hostname: whom we mean to reach, for SNI and for the certificate to prove.
+        server_hostname: the name to send by SNI, and to find in the certificate.
         server_side: whether the peer is the client.
         head: octets that were read from ``stream`` already.
 
     Raises:
-        SecurityError: one of the two does not accept the other's side of it.
+        SecurityError: one peer rejects the other's side of the handshake.
         trio.BrokenResourceError: the stream ended.
 
-    Cancelled: the stream below is of no use any more.
+    Cancelled: the stream below can no longer be used.
     """
-    # Before any await, so that a reload meanwhile does not tell us of another certificate.
+    # Read it before any await, because a reload during the handshake replaces it.
     own = _certificate_of(context)
     recorder = _Recorder(context, head)
     inner = trio.SSLStream(
@@ -183,25 +186,25 @@ async def start_tls(
         cause = broken.__cause__
         alert = recorder.outgoing.read()
         if server_side and not alert and not _is_eof(cause) and not _is_alert(cause):
-            alert = _NOT_TLS  # or a client that did begin with TLS would hear of an end, and of no reason
+            alert = _NOT_TLS  # otherwise a client would see an end without a reason
         if alert:
-            await part(stream, alert)
+            await send_last_octets(stream, alert)
         if isinstance(cause, ssl.SSLError) and not _is_eof(cause):
-            raise SecurityError(_words(cause, server_hostname)) from cause
+            raise SecurityError(_failure_text(cause, server_hostname)) from cause
         raise trio.BrokenResourceError("the peer ended the transport during the TLS handshake") from cause
-    if inner.context is not context:  # an sni_callback chose another, for the name that the client gave
+    if inner.context is not context:  # an sni_callback chose another one, by the client's SNI name
         own = _certificate_of(inner.context)
     return TlsStream(
         inner, recorder, own, verified=context.verify_mode is ssl.CERT_REQUIRED and context.check_hostname
     )
 
 
-async def part(stream: trio.abc.Stream, octets: bytes) -> None:
-    """Say last words to a peer that is sent away, and give it a moment to read them.
+async def send_last_octets(stream: trio.abc.Stream, octets: bytes) -> None:
+    """Send last octets to a peer that is disconnected, and let it read them.
 
-    Closing over octets that nobody has read would have the system reset the connection, and the words be lost.
+    If we closed while octets of the peer are unread, the system would reset the connection, and ours would be lost.
 
-    Cancelled: they may have been said or not.
+    Cancelled: the octets may have been sent or not.
     """
     with trio.move_on_after(LINGER), contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
         await stream.send_all(octets)
@@ -217,7 +220,7 @@ def _certificate_of(context: ssl.SSLContext) -> bytes | None:
 
 def _peer_certificate(stream: Secured) -> Certificate | None:
     der = stream.getpeercert(binary_form=True)
-    fields = stream.getpeercert()  # empty for one that nobody verified
+    fields = stream.getpeercert()  # empty for a certificate that was not verified
     return Certificate(der, fields) if der and fields else None
 
 
@@ -237,8 +240,8 @@ def _is_eof(cause: BaseException | None) -> bool:
     return isinstance(cause, ssl.SSLError) and cause.reason == "UNEXPECTED_EOF_WHILE_READING"
 
 
-def _words(cause: BaseException | None, server_hostname: str | None = None) -> str:
-    """What went wrong in a handshake, for people."""
+def _failure_text(cause: BaseException | None, server_hostname: str | None = None) -> str:
+    """Return a message for a failed handshake."""
     assert isinstance(cause, ssl.SSLError)
     if isinstance(cause, ssl.SSLCertVerificationError):
         whose = (
@@ -247,13 +250,13 @@ def _words(cause: BaseException | None, server_hostname: str | None = None) -> s
             else f"the certificate of {server_hostname!r}"
         )
         hint = _HINTS.get(cause.verify_code) if server_hostname is not None else None
-        return f"{whose} does not hold: {cause.verify_message}" + (f"; {hint}" if hint else "")
+        return f"{whose} is not valid: {cause.verify_message}" + (f"; {hint}" if hint else "")
     reason = (cause.reason or str(cause)).lower().replace("_", " ")
     if _is_alert(cause):
-        hint = ""
+        advice = ""
         if (cause.reason or "").endswith("UNEXPECTED_MESSAGE"):
-            hint = "; what reached it is not what we sent: look at what is between the two"
-        return f"the peer refused our side of the TLS handshake: {reason}{hint}"
+            advice = "; it received other octets than this side sent: look for a proxy between the two"
+        return f"the peer refused the TLS handshake of this side: {reason}{advice}"
     if cause.reason in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNKNOWN_PROTOCOL"):
-        return f"what the peer sent is not TLS ({reason})"
+        return f"the input from the peer is not TLS ({reason})"
     return f"the TLS handshake failed: {reason}"

@@ -1,11 +1,11 @@
 """Layers between a stream and AMQP: TLS, WebSocket, TLS by header (2.2, 5.2).
 
-A stack of layers is a value: their names, lowest first. A dialler puts on the ones it was told, one by one; an
-acceptor has a set of stacks that it takes, and where these differ, the first octets decide. No layer
-is ever left out because the peer would rather do without.
+A stack of layers is a tuple of their names, lowest first. A dialler puts on the given layers, one by one; an
+acceptor has a set of stacks that it accepts, and if these differ, the first octets select the next layer. No layer
+is ever left out because the peer prefers less security.
 
-Each layer reads exactly its own octets: what is behind the eight of a TLS header belongs to TLS, so nothing
-that was said in the clear is heard inside. Knows nothing of SASL and AMQP but that they come next.
+Each layer reads exactly its own octets: the octets after the eight of a TLS header belong to TLS, so no octet
+that was sent in the clear is read as if it came inside TLS. Knows that SASL or AMQP comes next, and nothing more of them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
 import trio
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
-from trio_amqp10.protocol_headers import TLS_HEADER, TLS_ID
+from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.core.protocol_headers import TLS_HEADER, TLS_ID
 
 from .errors import ConnectionClosedError
 from .tls_header import InvalidProtocolHeaderError, ask_for_tls, receive_header
-from .tls_stream import TlsStream, part, start_tls
-from .websocket import accept_websocket, dial_websocket, is_there, need_wsproto
+from .tls_stream import TlsStream, send_last_octets, start_tls
+from .websocket import accept_websocket, dial_websocket, has_wsproto, require_wsproto
 
 if TYPE_CHECKING:
     import ssl
@@ -31,24 +31,11 @@ if TYPE_CHECKING:
 
     from .tls import Certificate
 
-__all__ = [
-    "AcceptedLayers",
-    "Layer",
-    "Layers",
-    "Transport",
-    "check_layers",
-    "dial_layers",
-    "has_tls",
-    "layers_of",
-    "no_less_secret",
-    "within",
-]
-
 Layer: TypeAlias = Literal["tls", "websocket", "in-band-tls"]
 Layers: TypeAlias = tuple[Layer, ...]
 
 _ORDER: Final[Layers] = ("tls", "websocket", "in-band-tls")
-"""In-band TLS is followed by AMQP or SASL and nothing else (5.2.1), and a WebSocket begins with HTTP."""
+"""Only AMQP or SASL may follow in-band TLS (5.2.1); a WebSocket begins with HTTP."""
 
 _SCHEMES: Final[Mapping[str, Layers]] = {
     "amqp": (),
@@ -66,15 +53,15 @@ _HTTP_GET: Final = ord("G")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transport:
-    """A stream that is ready for SASL or AMQP, and what its layers know.
+    """A stream that is ready for SASL or AMQP, with the data of its layers.
 
     Attributes:
-        stream: the topmost.
-        layers: what it consists of, lowest first.
-        private: whether what is sent over TLS reaches nobody but the peer that we mean.
-        channel_bindings, peer_certificate: as of ``TlsStream``.
-        head: octets that were read already, to decide what this is.
-        server_name: whom the peer asked for by SNI, on the accepting side; or None.
+        stream: the topmost stream.
+        layers: the layers below it, lowest first.
+        private: whether TLS ensures that only the intended peer can read what is sent.
+        channel_bindings, peer_certificate: as in ``TlsStream``.
+        head: octets that were read already, to select the layer or dialect.
+        server_name: the host name that the client asked for by SNI, on the accepting side; or None.
     """
 
     stream: trio.abc.Stream
@@ -87,36 +74,39 @@ class Transport:
 
 
 def layers_of(scheme: str) -> Layers:
-    """What a URL's scheme stands for."""
+    """Return the layers of a URL's scheme."""
     return _SCHEMES[scheme]
 
 
 def check_layers(layers: Iterable[str]) -> Layers:
-    """Give back layers if they can lie on each other so.
+    """Return the layers, if they can be stacked in this order.
 
     Raises:
-        LocalProtocolError: a name is not known, comes twice or in a wrong order; or wsproto is needed
-            and not there.
+        LocalProtocolError: a name is unknown, occurs twice or in a wrong order; or wsproto is needed
+            and not installed.
     """
     stack = tuple(layers)
     if [name for name in _ORDER if name in stack] != list(stack):
         raise LocalProtocolError(
-            f"layers={stack!r}: of 'tls', 'websocket' and 'in-band-tls', in this order, each at most once"
+            f"layers={stack!r}: expected 'tls', 'websocket' and 'in-band-tls', in this order, each at most once"
         )
     if "websocket" in stack:
-        need_wsproto("a WebSocket")
+        require_wsproto("a WebSocket")
     return cast("Layers", stack)
 
 
 def has_tls(stack: Layers) -> bool:
-    """Whether there is TLS in it, wherever."""
+    """Whether the stack contains TLS at any level."""
     return "tls" in stack or "in-band-tls" in stack
 
 
 def no_less_secret(stack: Layers, *, tls: bool) -> frozenset[Layers]:
-    """All that a listener can tell apart and that is no less secret; those with TLS only where ``tls`` is."""
+    """Return all distinguishable stacks that are at least as secret as ``stack``.
+
+    Stacks with TLS are included only if ``tls`` is True; those with a WebSocket only if wsproto is installed.
+    """
     found = {each for each in _EVERY if has_tls(each) >= has_tls(stack) and (tls or not has_tls(each))}
-    if not is_there():
+    if not has_wsproto():
         found = {each for each in found if "websocket" not in each}
     return frozenset(found | {stack})
 
@@ -137,23 +127,23 @@ async def dial_layers(
     """Put ``layers`` on a stream.
 
     Args:
-        stream: what was dialled.
+        stream: the dialled stream.
         layers: lowest first.
-        context: for TLS; there has to be one if there is TLS.
-        server_hostname: whom the certificate has to name.
-        host, path: what a WebSocket asks for.
+        context: for TLS; required if ``layers`` contains TLS.
+        server_hostname: the name that the certificate must have.
+        host, path: the host and path that a WebSocket requests.
         seconds: that each layer may take; None for any time.
 
     Raises:
-        SecurityError: the peer is not who it should be, or would have us go on with less.
-        RemoteProtocolError: what answers is something else.
-        ConnectionClosedError: the peer went away, or took too long.
+        SecurityError: the peer is not the intended one, or asks us to continue with less security.
+        RemoteProtocolError: the peer speaks another protocol.
+        ConnectionClosedError: the peer closed the connection, or took too long.
 
-    Cancelled: the stream is of no use any more.
+    Cancelled: the stream can no longer be used.
     """
     transport = Transport(stream=stream)
     for layer in layers:
-        with within(seconds, layer):
+        with handshake_errors(seconds, layer):
             if layer == "websocket":
                 top: trio.abc.Stream = await dial_websocket(transport.stream, host, path or "/")
                 transport = _on_top(transport, layer, top)
@@ -172,13 +162,13 @@ async def dial_layers(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptedLayers:
-    """What an acceptor takes.
+    """The layers that an acceptor permits.
 
     Attributes:
-        stacks: which layers, in which order; at least one stack, which may be empty.
-        context: for TLS; there has to be one if there is TLS in any of them.
-        path: what a WebSocket has to ask for; ``/`` for anything.
-        origins: of which pages scripts may ask for a WebSocket.
+        stacks: the permitted stacks; at least one, which may be empty.
+        context: for TLS; required if any stack contains TLS.
+        path: the path that a WebSocket must request; ``/`` for any path.
+        origins: the origins of web pages whose scripts may open a WebSocket.
         seconds: that each layer may take; None for any time.
         header_seconds: until the first octets; None for any time.
     """
@@ -191,13 +181,13 @@ class AcceptedLayers:
     header_seconds: float | None = None
 
     async def admit(self, stream: trio.abc.Stream) -> Transport:
-        """Put on the layers that the peer asks for, as far as they are taken.
+        """Put on the layers that the peer requests, if they are permitted.
 
         Raises:
-            SecurityError, RemoteProtocolError, ConnectionClosedError: as ``dial_layers``. The peer was
-                told, where there are words for it.
+            SecurityError, RemoteProtocolError, ConnectionClosedError: as in ``dial_layers``. The peer was sent the reason, if
+                its protocol permits that.
 
-        Cancelled: the stream is of no use any more.
+        Cancelled: the stream can no longer be used.
         """
         transport = Transport(stream=stream)
         while True:
@@ -208,12 +198,12 @@ class AcceptedLayers:
             if nexts in ({"tls"}, {"websocket"}):
                 [chosen] = nexts
             else:
-                with within(self.header_seconds, None):
+                with handshake_errors(self.header_seconds, None):
                     chosen, head = await self._look(transport.stream, nexts)
                 transport = replace(transport, head=head)
             if chosen is None:
                 return transport
-            with within(self.seconds, chosen):
+            with handshake_errors(self.seconds, chosen):
                 transport = await self._put_on(transport, chosen)
 
     def _nexts(self, below: Layers) -> set[Layer | None]:
@@ -225,26 +215,30 @@ class AcceptedLayers:
     async def _look(
         self, stream: trio.abc.Stream, nexts: Collection[Layer | None]
     ) -> tuple[Layer | None, bytes]:
-        """What the first octets say comes next, and these octets where they are not done with."""
+        """Select the next layer by the first octets; return it, and octets not yet used."""
         head = bytes(await stream.receive_some(1))
         if not head:
             raise trio.BrokenResourceError("the peer ended the transport before its first octet")
+        # A record of TLS, a request of HTTP and a protocol header differ in their first octets.
         if head[0] == _TLS_RECORD and "tls" in nexts:
             return "tls", head
         if head[0] == _HTTP_GET and "websocket" in nexts:
             return "websocket", head
         if "in-band-tls" in nexts:
+            # The header of TLS differs from those of AMQP and SASL in its protocol id (2.2).
             try:
                 protocol_id, head = await receive_header(stream, head)
             except InvalidProtocolHeaderError as wrong:
+                # Without permission for plain AMQP the answer is the header that is expected (2.2). Otherwise a
+                # dialect may know these octets.
                 if None not in nexts:
-                    await part(stream, TLS_HEADER)
+                    await send_last_octets(stream, TLS_HEADER)
                     raise
                 return None, wrong.head
             if protocol_id == TLS_ID:
                 return "in-band-tls", b""
             if None not in nexts:
-                await part(stream, TLS_HEADER)  # the header that it should have sent (2.2)
+                await send_last_octets(stream, TLS_HEADER)  # the header that it should have sent (2.2)
                 raise SecurityError(
                     f"the peer began with protocol id {protocol_id}, and this listener requires TLS"
                 )
@@ -291,8 +285,8 @@ _DOING: Final[Mapping[Any, str]] = {
 
 
 @contextlib.contextmanager
-def within(seconds: float | None, layer: Layer | None) -> Generator[None, None, None]:
-    """For one layer: what a stream raises, and time that runs out, as errors of ours."""
+def handshake_errors(seconds: float | None, layer: Layer | None) -> Generator[None, None, None]:
+    """Convert errors of a stream, and the end of the time, to errors of this package."""
     with trio.move_on_after(inf if seconds is None else seconds) as scope:
         try:
             yield

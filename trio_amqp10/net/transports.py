@@ -1,4 +1,4 @@
-"""Streams to and from a peer, and whether somebody could read along.
+"""Streams to and from a peer, and whether a third party could read them.
 
 Knows sockets; knows nothing of AMQP.
 """
@@ -16,44 +16,36 @@ from typing import TYPE_CHECKING, Final, cast
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .login_failures import place_of
 
 if TYPE_CHECKING:
     from .urls import Url
 
-__all__ = [
-    "bind",
-    "connect",
-    "is_private",
-    "keep_alive",
-    "listener_url",
-    "peer_host",
-    "peer_name",
-    "peer_place",
-]
-
 _BACKLOG: Final = 128
 _HINTS: Final = {
-    errno.EADDRINUSE: " (another program listens there, or this one: port 0 is any that is free)",
+    errno.EADDRINUSE: " (another program listens there, or this one does: port 0 selects a free port)",
     errno.EADDRNOTAVAIL: " (no interface of this machine has that address)",
-    errno.EACCES: " (ports below 1024 and the directories of others need rights)",
+    errno.EACCES: " (ports below 1024, and directories of other users, need special permission)",
 }
-"""What to do, by the error of a listener."""
+"""Advice, by the error number of a listener."""
 
 _DIAL_HINTS: Final = {errno.ECONNREFUSED: " (no program listens there)"}
-"""What it means, by the error of a connection."""
+"""Explanations, by the error number of a connection."""
 
 _UNIX: Final[int | None] = getattr(socket, "AF_UNIX", None)
-"""The family of Unix sockets; None where Python has none, as on Windows."""
+"""The family of Unix sockets; None if Python has none, as on Windows."""
 
 _CREDENTIALS: Final = struct.Struct("3i")
-"""Of the process on the other side of a Unix socket: its number, its user, its group."""
+"""Process id, user id and group id of the other side of a Unix socket."""
 
 
 async def connect(url: Url) -> trio.abc.Stream:
-    """Dial a URL. Raises OSError, which names the host and the reason, if no address of the host can be reached.
+    """Dial a URL.
+
+    Raises:
+        OSError: no address of the host can be reached; names the host and the reason.
 
     Cancelled: nothing stays open.
     """
@@ -69,7 +61,7 @@ async def connect(url: Url) -> trio.abc.Stream:
 
 
 def _named(failure: OSError, url: Url, hint: str = "") -> OSError:
-    """The same, of the same class, with the place that it is about."""
+    """Return an error of the same class that names the URL."""
     if isinstance(failure, socket.gaierror):
         return socket.gaierror(failure.errno, f"host {url.host!r}: {failure.strerror}")
     if failure.errno is None:
@@ -79,9 +71,9 @@ def _named(failure: OSError, url: Url, hint: str = "") -> OSError:
 
 
 def _unreachable(failure: OSError, url: Url) -> OSError:
-    """What trio raised after all addresses of the host failed, with the reasons in its message.
+    """Return trio's error after all addresses of a host failed, with the reasons.
 
-    Its class is that of the reason, if all addresses failed for the same one.
+    If all addresses failed for the same reason, its class is that of the reason.
     """
     group = failure.__cause__
     leaves = cast("ExceptionGroup[Exception]", group).exceptions if isinstance(group, ExceptionGroup) else ()
@@ -94,14 +86,21 @@ def _unreachable(failure: OSError, url: Url) -> OSError:
 
 
 def keep_alive(stream: trio.abc.Stream) -> None:
-    """Switch TCP keep-alive on, where there is TCP: it finds a dead peer where no idle time-out was agreed (2.4.5)."""
+    """Enable TCP keep-alive, if the stream uses TCP.
+
+    It detects a dead peer if no idle time-out was agreed (2.4.5).
+    """
     if isinstance(stream, trio.SocketStream) and stream.socket.family != _UNIX:
-        with contextlib.suppress(OSError):  # the peer is gone already: reading will tell
+        with contextlib.suppress(OSError):  # the peer is gone already: reading will report that
             stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
 
 async def bind(url: Url) -> list[trio.SocketListener]:
-    """Listen on a URL: one listener for each address of the host. Raises OSError, which names it, where that cannot be."""
+    """Listen on a URL, with one listener for each address of the host.
+
+    Raises:
+        OSError: an address cannot be used; names the URL.
+    """
     try:
         if url.scheme == "amqp+unix":
             return [_bind_unix(url.path)]
@@ -111,7 +110,7 @@ async def bind(url: Url) -> list[trio.SocketListener]:
 
 
 def _unix_family(path: str) -> int:
-    """The family of Unix sockets, where there are any."""
+    """Return the family of Unix sockets; raise LocalProtocolError if there is none."""
     if _UNIX is None:
         raise LocalProtocolError(
             f"amqp+unix://{path}: Python has no Unix sockets on this system; amqp://127.0.0.1 is as private"
@@ -131,7 +130,7 @@ def _bind_unix(path: str) -> trio.SocketListener:
             except ConnectionRefusedError:
                 os.unlink(path)  # left behind by a listener that died
             except BlockingIOError:
-                pass  # somebody listens, and is busy: it is for bind to refuse
+                pass  # a busy program listens there: bind() will fail
     raw = socket.socket(family)
     try:
         raw.bind(path)
@@ -143,7 +142,7 @@ def _bind_unix(path: str) -> trio.SocketListener:
 
 
 def listener_url(url: Url, listener: trio.SocketListener) -> str:
-    """The URL that reaches ``listener``, with its real port."""
+    """Return the URL that reaches ``listener``, with its real port."""
     if url.scheme == "amqp+unix":
         return str(url)
     host, port = listener.socket.getsockname()[:2]
@@ -151,8 +150,13 @@ def listener_url(url: Url, listener: trio.SocketListener) -> str:
     return f"{url.scheme}://{host}:{port}"
 
 
+def listener_port(url: Url, listener: trio.SocketListener) -> int:
+    """Return the real port of ``listener``; for a Unix socket that of its URL."""
+    return url.port if url.scheme == "amqp+unix" else int(listener.socket.getsockname()[1])
+
+
 def peer_host(stream: trio.abc.Stream) -> str | None:
-    """The IP address of the peer; None where it has none, or is gone."""
+    """Return the peer's IP address; None if it has none, or is gone."""
     if not isinstance(stream, trio.SocketStream) or stream.socket.family == _UNIX:
         return None
     try:
@@ -162,7 +166,10 @@ def peer_host(stream: trio.abc.Stream) -> str | None:
 
 
 def peer_place(stream: trio.SocketStream) -> str:
-    """Whose share of a listener a peer takes: its network's; that of its user on this machine for a Unix socket."""
+    """Return the owner of the peer's share of a listener.
+
+    It is the network of its address, or its user on this machine for a Unix socket.
+    """
     host = peer_host(stream)
     if host is not None or stream.socket.family != _UNIX or not hasattr(socket, "SO_PEERCRED"):
         return place_of(host)
@@ -175,14 +182,14 @@ def peer_place(stream: trio.SocketStream) -> str:
 
 
 def peer_name(stream: trio.abc.Stream) -> str:
-    """Who a peer is, for a log, as long as nothing else is known."""
+    """Return a description of the peer for the log, from its address alone."""
     return f"a peer at {peer_host(stream) or 'this machine'}"
 
 
 def is_private(stream: trio.abc.Stream) -> bool:
-    """Whether nobody on the way can read along: loopback, a Unix socket, or memory.
+    """Whether no third party can read along: loopback, a Unix socket, or memory.
 
-    Judged by the peer's own address, never by ours.
+    The peer's own address decides, never ours.
     """
     if not isinstance(stream, trio.SocketStream):
         return True

@@ -1,4 +1,4 @@
-"""Tasks that wait for the engine, and calls that must not hog the loop.
+"""Places where tasks wait for the engine, and checkpoints that cost little.
 
 Knows trio's scheduler, and nothing of AMQP.
 """
@@ -15,19 +15,13 @@ from trio.lowlevel import Abort, RaiseCancelT, Task, current_task, reschedule, w
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Generator
 
-__all__ = [
-    "CheckpointThrottle",
-    "EnteredWithAsync",
-    "OneShotEvent",
-    "Waiter",
-    "check_trio",
-    "interrupts_unwrapped",
-]
-
 
 @contextmanager
 def interrupts_unwrapped() -> Generator[None, None, None]:
-    """Raise the ``KeyboardInterrupt`` of a nursery as itself: in a group of one, Python would not end the process by it."""
+    """Raise a nursery's ``KeyboardInterrupt`` without its exception group.
+
+    Python would not end the process as interrupted by a group of one.
+    """
     try:
         yield
     except BaseExceptionGroup as group:
@@ -38,7 +32,7 @@ def interrupts_unwrapped() -> Generator[None, None, None]:
 
 
 def check_trio() -> None:
-    """Raise where no trio runs, as under asyncio: trio itself would only say what it misses.
+    """Raise a helpful error if no trio runs, as under asyncio.
 
     Raises:
         RuntimeError: no trio runs in this thread.
@@ -48,31 +42,44 @@ def check_trio() -> None:
     except RuntimeError:
         raise RuntimeError(
             "trio_amqp10 needs trio, which does not run here: start the program with trio.run(main). "
-            "From asyncio, or without either, use trio_amqp10.blocking in a thread"
+            "From asyncio use trio_amqp10.aio, and without either trio_amqp10.blocking"
         ) from None
 
 
 class EnteredWithAsync:
-    """What is entered with ``async with`` and used only then: other uses are answered with that advice."""
+    """A base of classes that must be entered with ``async with`` before use.
+
+    The error for an unknown attribute contains this advice.
+    """
 
     __slots__ = ()
 
-    if not TYPE_CHECKING:  # type checkers know the attributes that there are
+    if not TYPE_CHECKING:  # otherwise type checkers would accept every attribute
+
+        def __enter__(self) -> Any:
+            raise TypeError(f"{type(self).__name__!r} object is opened with async: async with ... as name")
+
+        def __exit__(self, *_: object) -> None:
+            """Make ``with`` call ``__enter__``, which raises."""
+
+        def __await__(self) -> Any:
+            raise TypeError(f"{type(self).__name__!r} object is not awaited: async with ... as name")
 
         def __getattr__(self, name: str) -> Any:
-            advice = "" if name.startswith("_") else "; it is opened first: async with ... as name"
+            advice = "" if name.startswith("_") else "; enter it first: async with ... as name"
             raise AttributeError(
                 f"{type(self).__name__!r} object has no attribute {name!r}{advice}", name=name, obj=self
             )
 
 
 class Waiter:
-    """Where tasks park until the engine touches this, or anyone else wakes it.
+    """A place where tasks wait until the engine, or another task, wakes them.
 
-    A wake-up is a hint: whoever waits looks at the state again, in a loop.
+    A wake-up is a hint: a waiting task must check the state again, in a loop.
     """
 
-    # Nearly always one task waits, and often for long: it is kept as it is, and a dict and a closure are for more.
+    # Nearly always a single task waits, and often for long: it is stored directly, which saves the memory of a
+    # dict and a closure.
     __slots__ = ("_parked", "touched")
 
     def __init__(self) -> None:
@@ -81,14 +88,14 @@ class Waiter:
 
     @property
     def waiting(self) -> int:
-        """How many tasks wait."""
+        """The number of waiting tasks."""
         parked = self._parked
         if isinstance(parked, dict):
             return len(parked)
         return 0 if parked is None else 1
 
     def wake(self) -> None:
-        """Let every task that waits look again."""
+        """Let every waiting task check again."""
         parked = self._parked
         if parked is not None:
             self._parked = None
@@ -99,7 +106,7 @@ class Waiter:
                 reschedule(parked)
 
     async def wait(self) -> None:
-        """Park until the next ``wake``. A cancelled call leaves nothing behind."""
+        """Wait until the next ``wake``. Cancelled: nothing has changed."""
         task = current_task()
         parked = self._parked
         if not parked:
@@ -117,7 +124,7 @@ class Waiter:
         await wait_task_rescheduled(forget)
 
     def _forget_first(self, _: RaiseCancelT) -> Abort:
-        """The task that waited alone once is cancelled; others that came since are behind it."""
+        """Remove a cancelled task that was the first to wait."""
         parked = self._parked
         if isinstance(parked, dict):
             del parked[next(iter(parked))]
@@ -127,7 +134,7 @@ class Waiter:
 
 
 class OneShotEvent:
-    """What happens once, and can be waited for: as ``trio.Event``, at a quarter of its size."""
+    """An event that happens once: as ``trio.Event``, at a quarter of its size."""
 
     __slots__ = ("_is_set", "_waiter")
 
@@ -140,13 +147,16 @@ class OneShotEvent:
         return self._is_set
 
     def set(self) -> None:
-        """It has happened: let all who wait go on."""
+        """Let all waiting tasks continue, now and in future."""
         self._is_set = True
         if self._waiter is not None:
             self._waiter.wake()
 
     async def wait(self) -> None:
-        """Wait until it has happened; a checkpoint where it has. Cancelled: nothing has happened."""
+        """Wait until it has happened; if it has, do a checkpoint.
+
+        Cancelled: nothing has changed.
+        """
         if self._is_set:
             await trio.lowlevel.checkpoint()
             return
@@ -160,12 +170,11 @@ _SECONDS: Final = 0.001
 
 
 class CheckpointThrottle:
-    """A checkpoint for calls that cost less than one.
+    """A checkpoint for calls that cost less than a checkpoint.
 
-    A full checkpoint costs more than a message. So a task that makes calls without ever
-    blocking has a full one at every 64th call, and after a millisecond of unbroken work, or a
-    deadline that has passed would stay unseen; between those it only looks whether it is
-    cancelled already.
+    A full checkpoint takes longer than a message. So a task whose calls never block has a full one at every 64th call, and after
+    a millisecond of work without a pause; otherwise it would never notice that a deadline has passed. At the other calls it
+    only checks whether it is cancelled already.
     """
 
     __slots__ = ("_count", "_since", "_task")
@@ -176,14 +185,17 @@ class CheckpointThrottle:
         self._since = 0.0
 
     def checkpoint(self) -> Coroutine[Any, Any, None]:
-        """A checkpoint to await, as cheap as may be. Cancelled: it raises, and nothing has happened."""
+        """Return a checkpoint to await, as cheap as possible.
+
+        Cancelled: it raises, and nothing has changed.
+        """
         task = current_task()
         now = perf_counter()
         self._count += 1
         if task is self._task:
             if self._count >= _CALLS or now - self._since > _SECONDS:
                 self._count = 0
-                self._task = None  # what comes next begins anew, whoever it is
+                self._task = None  # the next call, of any task, starts counting again
                 return trio.lowlevel.checkpoint()  # noqa: ASYNC105 - the caller awaits it
         else:
             self._task = task
@@ -192,6 +204,6 @@ class CheckpointThrottle:
         return trio.lowlevel.checkpoint_if_cancelled()  # noqa: ASYNC105 - the caller awaits it
 
     def blocked(self) -> None:
-        """The calling task has just been parked, which is a checkpoint and more."""
+        """Note that the calling task was just blocked, which is a full checkpoint."""
         self._count = 0
         self._since = perf_counter()

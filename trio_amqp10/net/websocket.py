@@ -1,9 +1,9 @@
 """AMQP over WebSocket, both ends (AMQP WebSocket Binding 1.0; RFC 6455).
 
-Octets travel in binary messages, wherever these begin and end. Extensions are neither offered nor taken:
-compression would let a few octets become many, and tell of secrets by their length. Pings are answered, the
-latest of them only, without ever holding up the reader behind a writer that waits. Frames may be as small as six
-octets: after 64 of them other tasks have their turn, whether there was an octet of AMQP in them or none.
+Octets travel in binary messages, whose boundaries have no meaning. Extensions are neither offered nor accepted:
+with compression few octets could become many, and their length could reveal secrets. Only the latest ping is
+answered, and the reader never waits for a blocked writer to do so. Frames may be as small as six
+octets: after 64 of them other tasks run, whether the frames contained AMQP or not.
 
 Needs wsproto (extra ``ws``). Knows nothing of AMQP but the name of the subprotocol.
 """
@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError, SecurityError
 
-from .tls_stream import part
+from .tls_stream import send_last_octets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator
 
     from wsproto import WSConnection
     from wsproto.events import CloseConnection, Event, Request
-
-__all__ = ["ANY_ORIGIN", "WebSocketStream", "accept_websocket", "dial_websocket", "is_there", "need_wsproto"]
 
 ANY_ORIGIN: Final = "*"
 
@@ -37,19 +35,22 @@ _HEAD_LIMIT: Final = 16 * 1024
 """Octets of an HTTP request or response."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _CHUNK: Final = 64 * 1024
-"""Octets of one binary message that we send, and of one read from the stream below."""
+"""Octets of a binary message that we send, and of a read from the stream below."""
 _SLICE: Final = 64
-"""Frames that are read in one go."""
+"""Frames that are read without a pause."""
 _CLOSE_PATIENCE: Final = 0.5
 _CLOSE_DISCARDS: Final = 256 * 1024
-"""Seconds, and octets, until the peer's close must have come once ours is out."""
+"""Seconds, and octets, in which the peer's close must follow ours."""
 _IN_ORDER: Final = {1000, 1001, 1005}
-"""Codes of a close that is no error: done, gone elsewhere, none given (RFC 6455, 7.4.1)."""
+"""Codes of a close without an error (RFC 6455, 7.4.1).
+
+They are: done, going away, no code given.
+"""
 _NO_TEXT: Final = 1003
 _UNAUTHORIZED: Final = {401, 403, 407}
 
 
-def is_there() -> bool:
+def has_wsproto() -> bool:
     """Whether wsproto is installed."""
     try:
         import_module("wsproto")
@@ -58,40 +59,44 @@ def is_there() -> bool:
     return True
 
 
-def need_wsproto(what: str) -> None:
-    """Raise LocalProtocolError, with what to do, where ``what`` needs wsproto and it is not there."""
-    if not is_there():
+def require_wsproto(what: str) -> None:
+    """Raise LocalProtocolError, with advice, if wsproto is not installed.
+
+    Args:
+        what: the feature that needs it, for the message.
+    """
+    if not has_wsproto():
         raise LocalProtocolError(f"{what} needs wsproto: pip install 'trio-amqp10[ws]'")
 
 
 class WebSocketStream(trio.abc.HalfCloseableStream):
-    """A WebSocket that is open, as a stream of octets.
+    """A stream of octets over an open WebSocket.
 
     Args:
-        stream: what lies below; closed with this one.
-        connection: the handshake's, which is over.
-        head: octets that were read behind the handshake.
+        stream: the stream below; closed with this one.
+        connection: of the handshake, which is complete.
+        head: octets that were read after the handshake.
     """
 
     def __init__(self, stream: trio.abc.Stream, connection: WSConnection, head: bytes = b"") -> None:
         self._stream = stream
         self._connection = connection
         self._lock = trio.StrictFIFOLock()
-        self._owed = b""  # a control frame that the peer has to get
-        self._torn = False  # a frame was written in part, and nothing can follow it
+        self._owed = b""  # a pending control frame
+        self._torn = False  # a frame was written in part, so nothing can follow it
         self._sending = False
         self._ended = False
         self._closed = False
-        self._over = False  # nothing more is read
+        self._over = False  # nothing more will be read
         self._fault: str | None = None
         self._read = b""
-        self._events: Generator[Event, None, None] | None = None  # of the octets that were read last
+        self._events: Generator[Event, None, None] | None = None  # of the last read
         if head:
             self._begin(head)
             self._take()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """As of any stream. Cancelled: the stream is of no use any more."""
+        """Send ``data``, as any stream. Cancelled: the stream can no longer be used."""
         from wsproto.events import BytesMessage
 
         with self._one_sender():
@@ -103,9 +108,11 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
                     await self._write(self._connection.send(BytesMessage(data=chunk)) if chunk else b"")
 
     async def send_eof(self) -> None:
-        """Say close, and go on reading what the peer has sent by then: a WebSocket ends both ways at once.
+        """Send a close; octets that the peer sent before its own close can still be read.
 
-        Cancelled: the stream is of no use any more.
+        A WebSocket ends in both directions at once.
+
+        Cancelled: the stream can no longer be used.
         """
         with self._one_sender():
             if self._ended:
@@ -115,23 +122,23 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             await self._close_here()
 
     async def wait_send_all_might_not_block(self) -> None:
-        """As of any stream. Cancelled: nothing has happened."""
+        """Do the same as any stream. Cancelled: nothing has changed."""
         with self._one_sender():
             async with self._lock:
                 self._check_open()
                 await self._stream.wait_send_all_might_not_block()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """As of any stream; empty once the peer has closed the WebSocket in order.
+        """Return octets, or ``b""`` after the peer has closed the WebSocket in order.
 
         Raises:
-            trio.BrokenResourceError: it was closed because of an error, or the stream below is broken.
+            trio.BrokenResourceError: it was closed because of an error, or the stream below has failed.
 
         Cancelled: no octet is lost.
         """
         limit = _CHUNK if max_bytes is None else index(max_bytes)
         if limit < 1:
-            raise ValueError(f"max_bytes={max_bytes!r}: at least 1")
+            raise ValueError(f"max_bytes={max_bytes!r}: expected at least 1, or None")
         if self._read or self._over:
             await trio.lowlevel.checkpoint()
         while not (self._read or self._over):
@@ -146,16 +153,16 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         return out
 
     async def aclose(self) -> None:
-        """Close the WebSocket, wait half a second for the peer to do so too, and close the stream below.
+        """Close the WebSocket, wait half a second for the peer's close, close the stream.
 
-        Cancelled: the stream below is closed all the same.
+        Cancelled: the stream below is closed anyway.
         """
         try:
             if not (self._closed or self._torn or self._lock.locked()):
                 with trio.move_on_after(_CLOSE_PATIENCE):
                     await self._say_goodbye()
         except (trio.BrokenResourceError, trio.ClosedResourceError, trio.BusyResourceError):
-            pass  # it is gone already, or somebody still reads: then there is no order to it
+            pass  # the stream has failed already, or another task still reads: no close can be awaited
         finally:
             self._closed = self._over = True
             await self._stream.aclose()
@@ -178,7 +185,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             await self._write(b"")
 
     async def _take_more(self, limit: int) -> int:
-        """Go on with what came, or else read more; gives back how many octets were read for that."""
+        """Take events of the last read, or read again; return the octets read for that."""
         if self._events is not None:
             await trio.lowlevel.checkpoint()
             self._take()
@@ -196,7 +203,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         self._events = self._connection.events()
 
     def _take(self) -> None:
-        """Read the next few frames of what came."""
+        """Process the next few frames of the last read."""
         from wsproto.events import BytesMessage, CloseConnection, Ping, TextMessage
 
         assert self._events is not None
@@ -206,7 +213,7 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
             if isinstance(event, BytesMessage):
                 parts.append(bytes(event.data))
             elif isinstance(event, Ping):
-                self._answer(event.response())  # the latest of several will do (RFC 6455, 5.5.3)
+                self._answer(event.response())  # only the latest must be answered (RFC 6455, 5.5.3)
             elif isinstance(event, CloseConnection):
                 self._on_close(event)
                 break
@@ -220,7 +227,8 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     def _on_close(self, event: CloseConnection) -> None:
         from wsproto.connection import ConnectionState
 
-        if self._connection.state is ConnectionState.OPEN:  # no close of the peer's: wsproto found a fault
+        # In this state the peer has sent no close: wsproto reports an error of the peer.
+        if self._connection.state is ConnectionState.OPEN:
             self._fail(int(event.code), str(event.reason))
             return
         self._over = True
@@ -240,17 +248,20 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
     def _answer(self, event: Event) -> None:
         from wsproto.utilities import LocalProtocolError as NotNow
 
-        with contextlib.suppress(NotNow):  # our close is out already, and nothing may follow it
+        with contextlib.suppress(NotNow):  # our close was sent already, and nothing may follow it
             self._owed = self._connection.send(event)
 
     async def _pay(self) -> None:
-        """Send the control frame that is owed, unless somebody is sending: they will send it too."""
+        """Send a pending control frame, unless another task is sending and will do so."""
         if self._owed and not self._torn and not self._lock.locked():
             async with self._lock:
                 await self._write(b"")
 
     async def _write(self, octets: bytes) -> None:
-        """With the lock: these, and what is owed by then. A frame that is cut leaves nothing to go on with."""
+        """Write octets and the pending control frame; the caller holds the lock.
+
+        If a frame is cut short, the stream can no longer be used.
+        """
         whole = False
         try:
             while octets or self._owed:
@@ -281,19 +292,19 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
 
 
 async def dial_websocket(stream: trio.abc.Stream, host: str, target: str) -> WebSocketStream:
-    """Ask the peer for a WebSocket.
+    """Request a WebSocket from the peer.
 
     Args:
-        stream: what lies below.
+        stream: the stream below.
         host: the authority, as in the URL.
         target: the path.
 
     Raises:
-        SecurityError: the peer wants HTTP's own kind of authentication.
-        RemoteProtocolError: it answers anything else but yes.
+        SecurityError: the peer requires authentication by HTTP.
+        RemoteProtocolError: it refuses, or answers something else.
         trio.BrokenResourceError: the stream ended.
 
-    Cancelled: the stream below is of no use any more.
+    Cancelled: the stream below can no longer be used.
     """
     from wsproto import ConnectionType, WSConnection
     from wsproto.events import AcceptConnection, RejectConnection, Request
@@ -307,34 +318,34 @@ async def dial_websocket(stream: trio.abc.Stream, host: str, target: str) -> Web
         connection.receive_data(head)
         answer = next(connection.events(), None)
     except (NoWebSocketError, ValueError) as wrong:
-        raise _refusal(f"what answers at {host}{target} speaks no WebSocket: {wrong}") from wrong
+        raise _refusal(f"{host}{target} does not answer as a WebSocket server: {wrong}") from wrong
     if isinstance(answer, RejectConnection):
-        text = f"{host}{target} gives no WebSocket: HTTP status {answer.status_code}"
+        text = f"{host}{target} refuses the WebSocket: HTTP status {answer.status_code}"
         if answer.status_code in _UNAUTHORIZED:
             raise SecurityError(text)
         raise _refusal(text)
     if not isinstance(answer, AcceptConnection) or answer.subprotocol != _SUBPROTOCOL:
-        raise _refusal(f"{host}{target} gives a WebSocket, but not with the subprotocol {_SUBPROTOCOL!r}")
+        raise _refusal(f"{host}{target} offers a WebSocket, but not the subprotocol {_SUBPROTOCOL!r}")
     return WebSocketStream(stream, connection, rest)
 
 
 async def accept_websocket(
     stream: trio.abc.Stream, *, path: str, origins: Collection[str], head: bytes = b""
 ) -> WebSocketStream:
-    """Give a WebSocket to a peer that asks for one.
+    """Accept a WebSocket that the peer requests.
 
     Args:
-        stream: what lies below.
-        path: the path that it has to ask for; ``/`` for any.
-        origins: where pages may come from whose scripts connect, e.g. ``https://example.org``.
+        stream: the stream below.
+        path: the path that the peer must request; ``/`` for any.
+        origins: the origins of web pages whose scripts may connect, e.g. ``https://example.org``.
         head: octets that were read from ``stream`` already.
 
     Raises:
-        RemoteProtocolError: it asks for something else. It was told so.
-        SecurityError: a page from elsewhere asks. It was told so.
+        RemoteProtocolError: the request is invalid. The peer was sent the HTTP status.
+        SecurityError: a page of another origin requests it. The peer was sent the HTTP status.
         trio.BrokenResourceError: the stream ended.
 
-    Cancelled: the stream below is of no use any more.
+    Cancelled: the stream below can no longer be used.
     """
     from wsproto import ConnectionType, WSConnection
     from wsproto.events import AcceptConnection, RejectConnection, Request
@@ -347,16 +358,16 @@ async def accept_websocket(
         connection.receive_data(octets)
         request = next(connection.events(), None)
     except (NoWebSocketError, ValueError) as wrong:
-        status, why = 400, f"no request for a WebSocket: {wrong}"
+        status, why = 400, f"not a request for a WebSocket: {wrong}"
         hint = getattr(wrong, "event_hint", None) or hint
     else:
         assert isinstance(request, Request)
         status, why = _judge(request, path, origins)
         hint = RejectConnection(status_code=status or 400)
         if rest and not status:
-            status, why = 400, f"{len(rest)} octets behind the request, before it was answered"
+            status, why = 400, f"{len(rest)} octets after the request, before it was answered"
     if status:
-        await part(stream, connection.send(hint))
+        await send_last_octets(stream, connection.send(hint))
         if status == 403:
             raise SecurityError(why)
         raise _refusal(why)
@@ -365,24 +376,24 @@ async def accept_websocket(
 
 
 def _judge(request: Request, path: str, origins: Collection[str]) -> tuple[int, str]:
-    """The HTTP status of a refusal, and why; 0 if there is nothing to refuse."""
+    """Return the HTTP status of a refusal, and the reason; 0 to accept."""
     if path != "/" and request.target.partition("?")[0] != path:
-        return 404, f"a WebSocket at {request.target[:256]!r}, where it is at {path!r}"
+        return 404, f"the peer requests a WebSocket at {request.target[:256]!r}, but it is at {path!r}"
     if _SUBPROTOCOL not in request.subprotocols:
-        return 400, f"a WebSocket without the subprotocol {_SUBPROTOCOL!r}"
-    # A browser sends along for which page it asks. Any page can make any browser ask, also one that
-    # runs where we take nobody else's word, on this machine.
+        return 400, f"the peer requests a WebSocket without the subprotocol {_SUBPROTOCOL!r}"
+    # A browser sends the origin of the page that opens the WebSocket. Any page on the web can open one, even in a
+    # browser on this machine, whose users this listener may trust more than others.
     found = [value.decode("latin-1") for name, value in request.extra_headers if name == b"origin"]
     if found and ANY_ORIGIN not in origins and not all(each in origins for each in found):
-        return 403, f"a script of a page from {found[0][:256]!r}, which is not among the origins to be let in"
+        return 403, f"a script of a page from {found[0][:256]!r}, which is not among the permitted origins"
     return 0, ""
 
 
 async def _receive_head(stream: trio.abc.Stream, head: bytes) -> tuple[bytes, bytes]:
-    """The head of an HTTP message with its empty line, and what came behind it."""
+    """Return the head of an HTTP message with its empty line, and later octets."""
     while _END_OF_HEAD not in head:
         if len(head) >= _HEAD_LIMIT:
-            raise _refusal(f"an HTTP head of more than {_HEAD_LIMIT} octets")
+            raise _refusal(f"the HTTP head has more than {_HEAD_LIMIT} octets")
         data = await stream.receive_some(4096)
         if not data:
             raise trio.BrokenResourceError("the peer ended the transport during the WebSocket handshake")

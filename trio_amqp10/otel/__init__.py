@@ -1,9 +1,10 @@
 """OpenTelemetry: spans and context of messages, and metrics.
 
-``instrument`` and ``Metrics`` are all there is; they need the extra ``otel``. Without it the rest of the library neither imports
-OpenTelemetry nor pays for it.
+Contains only ``instrument`` and ``Metrics``; they need the extra ``otel``. The rest of the library neither imports
+OpenTelemetry nor does any work for it unless they are used.
 """
 
-from .instrument import Instrumentation as Instrumentation
-from .instrument import instrument as instrument
-from .metrics import Metrics as Metrics
+from .instrument import Instrumentation, instrument
+from .metrics import Metrics
+
+__all__ = ["Instrumentation", "Metrics", "instrument"]

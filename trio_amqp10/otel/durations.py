@@ -1,6 +1,6 @@
 """Durations of operations, by the messaging conventions (1.44).
 
-Knows the attributes of spans, and keeps those of few values; knows neither messages nor links.
+Knows the attributes of spans, and keeps those with few values; knows neither messages nor links.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from opentelemetry import metrics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["Durations", "error_type"]
 
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "trio_amqp10"
@@ -27,7 +25,7 @@ _OF_MANY_VALUES: Final = frozenset(
         "messaging.destination.temporary",
     }
 )
-"""Attributes of spans that would make a series of values each."""
+"""Attributes of spans with so many values that histograms must omit them."""
 
 
 class Durations:
@@ -42,23 +40,23 @@ class Durations:
         self._operations = meter.create_histogram(
             "messaging.client.operation.duration",
             "s",
-            "Of sending, receiving and settling.",
+            "Duration of sending, receiving or settling.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
         )
         self._processing = meter.create_histogram(
             "messaging.process.duration",
             "s",
-            "Of the work on a message.",
+            "Duration of the work on a message.",
             explicit_bucket_boundaries_advisory=_BOUNDARIES,
         )
 
     def record(self, seconds: float, facts: Mapping[str, Any], failure: BaseException | None) -> None:
-        """One operation is over.
+        """Record the duration of one finished operation.
 
         Args:
-            seconds: that it took.
+            seconds: the duration.
             facts: the attributes of its span.
-            failure: how it failed, if it did.
+            failure: why it failed; None if it succeeded.
         """
         kept = {name: value for name, value in facts.items() if name not in _OF_MANY_VALUES}
         if facts.get("messaging.destination.temporary"):
@@ -70,7 +68,10 @@ class Durations:
 
 
 def error_type(failure: BaseException) -> str:
-    """The condition that the peer gave, or the class of the exception: both of few values."""
+    """Return the peer's error condition, or the class of the exception.
+
+    Both have few values.
+    """
     error = getattr(failure, "error", None)
     condition = getattr(error, "condition", None) or getattr(failure, "condition", None)
     kind = type(failure)

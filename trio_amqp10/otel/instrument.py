@@ -1,4 +1,4 @@
-"""``instrument``: have a connection or a container make spans."""
+"""``instrument``: let a connection or a container make spans."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ try:
 except ImportError as _missing:
     raise ImportError("trio_amqp10.otel needs OpenTelemetry: pip install 'trio-amqp10[otel]'") from _missing
 
+from trio_amqp10.amqp10.message import Message
 from trio_amqp10.container.container import Container
 from trio_amqp10.container.handlers import Answering
-from trio_amqp10.message import Message
 
 from .spans import Spans, SpanTarget
-from .traced_links import TracedDelivery, kinds_for, message_of, place_of
+from .traced_links import TracedDelivery, kinds_for, message_of, span_target_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -25,15 +25,13 @@ if TYPE_CHECKING:
     from opentelemetry.trace import TracerProvider
 
     import trio_amqp10
-    from trio_amqp10.container.nodes.node import Arrival, Node
-    from trio_amqp10.peer.delivery import Delivery
-    from trio_amqp10.peer.link_owner import LinkOwner
-
-__all__ = ["Instrumentation", "instrument"]
+    from trio_amqp10.amqp10.peer.delivery import Delivery
+    from trio_amqp10.amqp10.peer.link_callbacks import LinkOwner
+    from trio_amqp10.broker.nodes.node import Arrival, Node
 
 
 class Instrumentation:
-    """What ``instrument`` returns: spans that nobody else can make for you."""
+    """The result of ``instrument``: spans that a program must make itself."""
 
     def __init__(self, spans: Spans, container_id: str) -> None:
         self._spans = spans
@@ -41,14 +39,14 @@ class Instrumentation:
 
     @contextmanager
     def process(self, delivery: Delivery) -> Generator[None]:
-        """A span around what you do with a message that you have received: ``with tracing.process(delivery): ...``.
+        """Make a span around the work on a received message.
 
-        It is a child of the span that is current, or else of the one that sent the message. What is sent
-        inside belongs to it, and so does the settlement of the delivery. Of a stream that is yet coming in, nothing is
-        known of who sent it.
+        Use it as ``with tracing.process(delivery): ...``. The span is a child of the current span, or, if there is none, of the span
+        that sent the message. Messages sent inside, and the settlement of the delivery, belong to it. While a stream is still
+        arriving, the span that sent it is unknown.
         """
         message = message_of(delivery)
-        place = place_of(cast("LinkOwner", delivery.link.owner))
+        place = span_target_of(cast("LinkOwner", delivery.link.owner))
         with self._spans.processing(message or Message(), place) as within:
             if isinstance(delivery, TracedDelivery):
                 delivery.within = within
@@ -56,7 +54,7 @@ class Instrumentation:
 
     @contextmanager
     def send(self, address: str, message: Any) -> Generator[Message]:
-        """A span around a send that is none of a link, with the message to send in its stead.
+        """Make a span around a send without a link; yield the message to send.
 
         ``with tracing.send("orders", "tea") as message: await container.send("orders", message)``.
         """
@@ -64,7 +62,10 @@ class Instrumentation:
             yield made
 
     async def around(self, node: Node, arrival: Arrival, work: Callable[[], Awaitable[Any]]) -> Any:
-        """What ``Container.surround`` is given: each call of a handler is a span. Cancelled: so is the handler."""
+        """Make a span around a handler's call; this is given to ``Container.surround``.
+
+        Cancelled: the handler is cancelled too.
+        """
         message = arrival.message
         with self._spans.processing(
             message, SpanTarget(node.address, client_id=self._container_id)
@@ -89,22 +90,22 @@ def instrument(
     system: str = "amqp",
     attributes: Mapping[str, Any] | None = None,
 ) -> Instrumentation:
-    """Have the links of a connection, or the handlers of a container, make spans, and carry trace context in messages.
+    """Let a connection or a container make spans, and carry context in messages.
 
-    How long each took is told beside that to the histograms ``messaging.client.operation.duration`` and
+    The durations are recorded in the histograms ``messaging.client.operation.duration`` and
     ``messaging.process.duration``.
 
-    Of a connection: each ``send``, ``transmit``, ``send_nowait`` and stream; each ``receive``, also by iteration; each
-    ``accept``, ``reject``, ``release`` and ``modify``; on links opened from now on, by either end. Of a container: each call of
-    the handler of a function or a consumer, its settlement and its reply, and what producers send; queues and topics
-    pass context on untouched and make no spans. Called again, it replaces what it did before.
+    For a connection there is a span for each ``send``, ``transmit``, ``send_nowait`` and stream; each ``receive``, also by
+    iteration; each ``accept``, ``reject``, ``release`` and ``modify``; on links opened from now on, by either end. For a container
+    there is one for each call of the handler of a function or a consumer, its settlement and its reply, and for each message that a
+    producer sends; queues and topics pass on the context unchanged and make no spans. A second call replaces the first.
 
     Args:
-        target: which.
+        target: the connection or container.
         tracer_provider, meter_provider: the global ones if None.
         propagator: the global one if None: trace context and baggage of the W3C.
-        system: ``messaging.system`` of each span and value: ``"servicebus"`` or ``"rabbitmq"``, where that is the peer.
-        attributes: of each span and value besides, such as ``server.address``.
+        system: ``messaging.system`` of each span and value: ``"servicebus"`` or ``"rabbitmq"``, if the peer is one of these.
+        attributes: further attributes of each span and value, such as ``server.address``.
     """
     spans = Spans(
         tracer_provider,

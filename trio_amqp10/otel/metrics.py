@@ -1,7 +1,7 @@
 """Metrics of connections and containers, read from their statistics.
 
-Names are those of the conventions for messaging (1.44) where there are any; the rest begins with ``amqp10.``. Nothing is
-counted for them, one by one: see ``peer.statistics``. How long operations take is told by ``spans``, which measures them anyhow.
+If the conventions for messaging (1.44) have a name, it is used; the other names begin with ``amqp10.``. No work is done for
+them per message: see ``amqp10.peer.statistics``. ``spans`` records the durations of operations.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from opentelemetry import metrics
 from opentelemetry.metrics import CallbackOptions, Observation
 
+from trio_amqp10.amqp10.peer.statistics import TOTALS
+from trio_amqp10.amqp10.server.connection import Amqp10Connection
 from trio_amqp10.container.container import Container
-from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-from trio_amqp10.peer.statistics import TOTALS
+
+from .container_figures import ContainerFigures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import trio_amqp10
 
-
-__all__ = ["Metrics"]
 
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "trio_amqp10"
@@ -40,13 +40,13 @@ _COUNTERS: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     (
         "messaging.client.sent.messages",
         "{message}",
-        "Messages that were sent, those that were sent again too.",
+        "Messages sent, including those that were sent again.",
         (("messages_out", {"messaging.operation.name": "send"}),),
     ),
     (
         "messaging.client.consumed.messages",
         "{message}",
-        "Messages that came in.",
+        "Messages received.",
         (("messages_in", {"messaging.operation.name": "receive"}),),
     ),
     ("amqp10.io", "By", "Octets, above TLS and WebSockets.", (("octets_in", _IN), ("octets_out", _OUT))),
@@ -54,13 +54,13 @@ _COUNTERS: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     (
         "amqp10.container.refused",
         "{message}",
-        "Messages that containers did not take because they hold too much.",
+        "Messages that containers refused because they hold too much.",
         (("refused_for_memory", {}),),
     ),
     (
         "amqp10.transports",
         "{transport}",
-        "Transports that there were: one for each connection, and one more each time that it came back.",
+        "Transports so far: one for each connection, and one for each time that it was restored.",
         (("transports", {}),),
     ),
 )
@@ -84,7 +84,7 @@ _GAUGES: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     (
         "amqp10.link.buffered",
         "{message}",
-        "Deliveries that nobody has taken yet.",
+        "Deliveries that wait to be received by the program.",
         (("buffered", _RECEIVER),),
     ),
     ("amqp10.link.blocked", "{task}", "Tasks that wait to send.", (("blocked", _SENDER),)),
@@ -93,21 +93,25 @@ _GAUGES: Final[tuple[tuple[str, str, str, _Rows], ...]] = (
     (
         "amqp10.container.throttled",
         "{container}",
-        "Containers that take no more messages because they hold too much.",
+        "Containers that accept no more messages because they hold too much.",
         (("throttled", {}),),
     ),
 )
 
 
 class Metrics:
-    """Instruments for all connections and containers that it is told to watch, in sums over them.
+    """Instruments that sum the figures of all watched connections and containers.
+
+    A watched container also has instruments for its queues, messages and store: see ``container.management.figures``.
 
     Args:
         meter_provider: the global one if None.
-        system: ``messaging.system``: ``"servicebus"`` or ``"rabbitmq"``, where that is the peer.
-        attributes: of each value besides, such as ``server.address``.
+        system: ``messaging.system``: ``"servicebus"`` or ``"rabbitmq"``, if the peer is one of these.
+        attributes: further attributes of each value, such as ``server.address``.
+        queues: patterns of the queues of containers that have values of their own, e.g. ``["orders*"]``; at most 500 of each
+            container do. All other queues are added up.
 
-    One for each provider: a second one would make the same instruments again.
+    Make one for each provider: a second one would make the same instruments again.
     """
 
     def __init__(
@@ -116,34 +120,40 @@ class Metrics:
         meter_provider: metrics.MeterProvider | None = None,
         system: str = "amqp",
         attributes: Mapping[str, Any] | None = None,
+        queues: Sequence[str] = (),
     ) -> None:
         self._attributes = {"messaging.system": system, **(attributes or {})}
         self._watched: dict[trio_amqp10.Connection | Container, None] = {}
         self._past: Counter[str] = Counter()
-        self._lock = Lock()  # who collects is another thread
+        self._lock = Lock()  # the exporter collects in another thread
         meter = metrics.get_meter(_NAME, "", meter_provider, _SCHEMA)
         for name, unit, description, rows in _COUNTERS:
             meter.create_observable_counter(name, [self._reading(rows)], unit, description)
         for name, unit, description, rows in _GAUGES:
             meter.create_observable_up_down_counter(name, [self._reading(rows)], unit, description)
+        self._figures = ContainerFigures(meter, self._attributes, queues)
 
     def watch(self, target: trio_amqp10.Connection | Container) -> None:
-        """Have the figures of a connection, or of all that a container has accepted, be among the sums from now on.
+        """Include a connection, or all accepted connections of a container, in the sums.
 
-        A connection that is over is let go, and its totals stay. A container stays until ``forget``.
+        A closed connection is removed automatically, and its totals are kept. A container stays until ``forget``.
         """
         with self._lock:
             self._let_go()
             self._watched[target] = None
+            if isinstance(target, Container):
+                self._figures.watch(target)
 
     def forget(self, target: trio_amqp10.Connection | Container) -> None:
-        """Watch it no more; its totals stay. Nothing happens where it is not watched."""
+        """Stop watching; the totals are kept. Do nothing if ``target`` is not watched."""
         with self._lock:
             self._leave(target)
 
     def _leave(self, target: trio_amqp10.Connection | Container) -> None:
         if target in self._watched:
             del self._watched[target]
+            if isinstance(target, Container):
+                self._figures.forget(target)
             self._past += Counter({name: _figures(target)[name] for name in (*TOTALS, "refused_for_memory")})
 
     def _let_go(self) -> None:
@@ -164,11 +174,14 @@ class Metrics:
 
 
 def _figures(target: trio_amqp10.Connection | Container) -> Counter[str]:
-    """All figures of a target. What it consists of may change while another thread looks: then look again."""
+    """Return all figures of a target.
+
+    Another thread may change the target meanwhile; then try again.
+    """
     for attempt in range(_ATTEMPTS):
         try:
             return _figures_now(target)
-        except RuntimeError:  # a dict changed its size
+        except RuntimeError:  # a dict changed its size during iteration
             if attempt == _ATTEMPTS - 1:
                 raise
     raise AssertionError("not reached")  # pragma: no cover

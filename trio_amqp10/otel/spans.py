@@ -3,14 +3,14 @@
 =========  ========  =====================================================================================
 operation  kind      parent and links
 =========  ========  =====================================================================================
-send       PRODUCER  a child of the current span; its own context goes with the message. CLIENT where the message
-                     has a context already, which is then linked to, and left as it is
+send       PRODUCER  a child of the current span; its own context is put in the message. If the message already has
+                     a context: CLIENT, with a link to that context, which is not changed
 receive    CLIENT    a child of the current span, a link for each message
-process    CONSUMER  a child of the current span, or where there is none of the message's context; linked to it either way
+process    CONSUMER  a child of the current span, or, if there is none, of the message's context; linked to it either way
 settle     CLIENT    a child of the current span, or of the span that processed or received it; linked to the message's context
 =========  ========  =====================================================================================
 
-Destinations that have no name of their own, of dynamic nodes and of replies, are attributes and not part of a span's name.
+Temporary destinations, those of dynamic nodes and replies, are attributes and not part of a span's name.
 Knows messages and addresses; knows no links.
 """
 
@@ -24,7 +24,7 @@ from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, Span, SpanContext, SpanKind, StatusCode
 
-from trio_amqp10.message import Message
+from trio_amqp10.amqp10.message import Message
 
 from .durations import Durations, error_type
 from .trace_context import GETTER, SETTER, extract_carrier, with_carrier
@@ -35,19 +35,17 @@ if TYPE_CHECKING:
     from opentelemetry import metrics
     from opentelemetry.propagators.textmap import TextMapPropagator
 
-__all__ = ["SpanTarget", "Spans"]
-
 _SCHEMA: Final = "https://opentelemetry.io/schemas/1.44.0"
 _NAME: Final = "trio_amqp10"
 
 
 class SpanTarget:
-    """What a message is sent to or comes from.
+    """The destination or source of a message.
 
     Args:
         name: the address, if there is one.
-        temporary: whether it is a dynamic node, or a place for replies: its name says nothing to anybody else.
-        client_id: the container-id of the end that speaks.
+        temporary: whether it is a dynamic node, or a place for replies: its name has no meaning outside of the connection.
+        client_id: the container-id of the client.
     """
 
     __slots__ = ("client_id", "name", "temporary")
@@ -58,7 +56,7 @@ class SpanTarget:
         self.client_id: Final = client_id
 
     def attributes(self) -> dict[str, Any]:
-        """Of a span about this place."""
+        """Return the attributes for a span of this destination or source."""
         found: dict[str, Any] = {}
         if self.name is not None:
             found["messaging.destination.name"] = self.name
@@ -73,9 +71,9 @@ class Spans:
     """Makes spans, and carries their context.
 
     Args:
-        tracer_provider: whose spans they are; the global one if None.
-        meter_provider: who is told how long each took; the global one if None.
-        propagator: how the context is written; the global one if None.
+        tracer_provider: makes the spans; the global one if None.
+        meter_provider: records the durations; the global one if None.
+        propagator: encodes the context in messages.
         attributes: of every span.
     """
 
@@ -94,7 +92,7 @@ class Spans:
     # -- context ----------------------------------------------------------------------------
 
     def origin(self, message: Message) -> Context:
-        """What the message carries, apart from what is current here."""
+        """Return the context in the message, without that of the current task."""
         return self._propagator.extract(extract_carrier(message), Context(), GETTER)
 
     @staticmethod
@@ -116,7 +114,7 @@ class Spans:
 
     @contextmanager
     def sending(self, message: Any, place: SpanTarget, operation: str = "send") -> Generator[Message]:
-        """A span around the sending of a message; yields what to send in its stead, with the context in it."""
+        """Make a span around a send; yield the message to send, with its context."""
         made = message if isinstance(message, Message) else Message(message)
         origin = _context_of(self.origin(made))
         facts = self._facts(operation, "send", place) | _message_facts(made)
@@ -131,7 +129,7 @@ class Spans:
 
     @contextmanager
     def processing(self, message: Message, place: SpanTarget) -> Generator[Context]:
-        """A span around the work that a message causes; yields the context of that span."""
+        """Make a span around the work that a message causes; yield the span's context."""
         origin = self.origin(message)
         facts = self._facts("process", "process", place) | _message_facts(message)
         ambient = trace.get_current_span().get_span_context().is_valid
@@ -153,24 +151,24 @@ class Spans:
         batch: bool,
         failure: BaseException | None = None,
     ) -> Context:
-        """A span of a receive that is over; returns its context.
+        """Make a span of a finished receive; return its context.
 
         Args:
-            messages: what came.
-            place: where from.
+            messages: the messages received.
+            place: their source.
             began: nanoseconds since 1970.
-            batch: whether it could have been several.
-            failure: what it raised in place of messages.
+            batch: whether it could receive several messages.
+            failure: the exception that it raised instead of returning messages.
         """
         facts = self._facts("receive", "receive", place)
-        told = [_message_facts(message) for message in messages]
+        each_facts = [_message_facts(message) for message in messages]
         if batch:
             facts["messaging.batch.message_count"] = len(messages)
-        elif told:
-            facts |= told[0]
+        elif each_facts:
+            facts |= each_facts[0]
         origins = [
             (self.origin(message), each if batch else {})
-            for message, each in zip(messages, told, strict=True)
+            for message, each in zip(messages, each_facts, strict=True)
         ]
         span = self._tracer.start_span(
             _title("receive", place),
@@ -189,7 +187,14 @@ class Spans:
     def settling(
         self, operation: str, message: Message | None, place: SpanTarget, within: Context
     ) -> Generator[None]:
-        """A span around the settlement of a message that came, ``within`` what was done with it unless a span is current."""
+        """Make a span around the settlement of a received message.
+
+        Args:
+            operation: the name of the operation.
+            message: the message, if known.
+            place: its source.
+            within: the parent if no span is current: the context of the span that processed or received it.
+        """
         facts = self._facts(operation, "settle", place)
         links: list[Link] = []
         if message is not None:
@@ -237,7 +242,7 @@ def _message_facts(message: Message) -> dict[str, Any]:
         return facts
     try:
         ids = message.message_id, message.correlation_id
-    except Exception:  # who reads the message will hear of that
+    except Exception:  # code that reads the message will get the error
         return facts
     for name, value in zip(("messaging.message.id", "messaging.message.conversation_id"), ids, strict=True):
         if value is not None:

@@ -1,9 +1,9 @@
 """Trace context in messages ("Trace Context: AMQP protocol", W3C draft).
 
-Who makes a message writes ``traceparent`` and ``tracestate`` to its application-properties, which nobody on the way
-may change (3.2); who passes it on may write to its message-annotations, and so these are read first. The draft has
-``traceparent`` in octets, and everybody writes a string all the same: it is written as a string here and read in
-either form, and under the name that older clients of Azure give it.
+The producer of a message writes ``traceparent`` and ``tracestate`` to its application-properties, which no intermediary
+may change (3.2). An intermediary may write them to the message-annotations, so these take precedence. In the draft
+``traceparent`` consists of octets, but all implementations write a string: so this module writes a string, and reads
+both forms, and the name that older clients of Azure use.
 
 Knows messages; knows no spans.
 """
@@ -15,19 +15,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.propagators.textmap import Getter, Setter
 
-from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.core.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.message import Message
-
-__all__ = ["GETTER", "SETTER", "extract_carrier", "with_carrier"]
+    from trio_amqp10.amqp10.message import Message
 
 _PARENT: Final = "traceparent"
 _OLD_AZURE: Final = "Diagnostic-Id"
 _OCTETS: Final = 29
-"""Of a ``traceparent`` in its binary form: a version, and three fields behind their numbers."""
+"""Octets of a binary ``traceparent``: a version and three numbered fields."""
 
 
 class _Getter(Getter[dict[str, str]]):
@@ -45,26 +43,26 @@ class _Setter(Setter[dict[str, str]]):
 
 
 SETTER: Final = _Setter()
-"""Writes what ``with_carrier`` takes, for a propagator."""
+"""Writes fields for ``with_carrier``, for a propagator."""
 
 GETTER: Final = _Getter()
-"""Reads what ``extract_carrier`` gives, for a propagator."""
+"""Reads fields of ``extract_carrier``, for a propagator."""
 
 
 def extract_carrier(message: Message) -> dict[str, str]:
-    """What a propagator may find in the message; nothing where it cannot be decoded."""
+    """Return the fields that a propagator may read; empty if they cannot be decoded."""
     if message.message_format:
         return {}
     try:
         made, annotated = message.application_properties, message.annotations
-    except RemoteProtocolError:  # who reads the message will hear of that
+    except RemoteProtocolError:  # code that reads the message will get the error
         return {}
     fields = _texts(made)
     if _PARENT not in fields and _OLD_AZURE in fields:
         fields[_PARENT] = fields[_OLD_AZURE]
     added = _texts(annotated)
     if _PARENT in added:
-        fields.pop("tracestate", None)  # it went with the other parent
+        fields.pop("tracestate", None)  # it belongs to the other traceparent
         fields |= added
     return fields
 
@@ -78,14 +76,14 @@ def _texts(section: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _text(octets: bytes) -> str | None:
-    """A ``traceparent`` of octets as a string; None where it is none."""
+    """Return a binary ``traceparent`` as a string; None if it is invalid."""
     if len(octets) != _OCTETS or (octets[0], octets[1], octets[18], octets[27]) != (0, 0, 1, 2):
         return None
     return f"00-{octets[2:18].hex()}-{octets[19:27].hex()}-{octets[28]:02x}"
 
 
 def with_carrier(message: Message, fields: Mapping[str, str]) -> Message:
-    """A message of its own, with these among its application-properties.
+    """Return a copy of the message with ``fields`` in its application-properties.
 
     Raises:
         LocalProtocolError: the message cannot be encoded.

@@ -1,6 +1,6 @@
 """Senders, receivers and deliveries that make spans, as subclasses.
 
-Knows what each operation of a link is in the terms of ``spans``.
+Knows the operation in ``spans`` for each method of a link.
 """
 
 from __future__ import annotations
@@ -9,19 +9,20 @@ from contextlib import ExitStack
 from time import time_ns
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from trio_amqp10.errors import AmqpError
-from trio_amqp10.message import Message
-from trio_amqp10.peer.class_overrides import LinkClasses
-from trio_amqp10.peer.delivery import (
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.peer.class_overrides import LinkClasses
+from trio_amqp10.amqp10.peer.delivery import (
     Delivery,
     Outcome,
     OutgoingDelivery,
     Transactional,
     raise_unless_accepted,
 )
-from trio_amqp10.peer.receiver import Receiver
-from trio_amqp10.peer.sender import Sender
-from trio_amqp10.peer.stream_sender import StreamSender
+from trio_amqp10.amqp10.peer.receiver import Receiver
+from trio_amqp10.amqp10.peer.sender import Sender
+from trio_amqp10.amqp10.peer.stream_sender import StreamSender
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.net.option_signatures import takes_as
 
 from .spans import SpanTarget
 
@@ -32,15 +33,16 @@ if TYPE_CHECKING:
 
     from opentelemetry.context import Context
 
-    from trio_amqp10.peer.link_owner import LinkOwner
+    from trio_amqp10.amqp10.peer.link_callbacks import LinkOwner
 
     from .spans import Spans
 
-__all__ = ["TracedDelivery", "kinds_for", "message_of", "place_of"]
 
+def span_target_of(link: LinkOwner, message: Any = None) -> SpanTarget:
+    """Return the node of a link at either end.
 
-def place_of(link: LinkOwner, message: Any = None) -> SpanTarget:
-    """The node that a link leads to, at either end; through the anonymous terminus, what the message names."""
+    For a link to the anonymous terminus it is the address in the message.
+    """
     dynamic = bool(getattr(link.terminus, "dynamic", False))
     name = link.node
     if name is None and isinstance(message, Message):
@@ -49,7 +51,7 @@ def place_of(link: LinkOwner, message: Any = None) -> SpanTarget:
 
 
 class _TracedStream(StreamSender):
-    """A stream that is one send, from where it is entered to where its outcome is known."""
+    """A stream that is one send, from entering until its outcome is known."""
 
     def __init__(self, sender: Sender, *arguments: Any) -> None:
         super().__init__(sender, *arguments)
@@ -59,7 +61,7 @@ class _TracedStream(StreamSender):
     async def __aenter__(self) -> Self:
         sender = cast("_TracedSender", self._sender)
         with ExitStack() as stack:
-            sending = sender.spans.sending(self._given, place_of(sender, self._given))
+            sending = sender.spans.sending(self._given, span_target_of(sender, self._given))
             self.message = stack.enter_context(sending)
             await super().__aenter__()
             self._span = stack.pop_all()
@@ -76,7 +78,7 @@ class _TracedStream(StreamSender):
         self._span.__exit__(kind, exc, tb)
 
     async def aclose(self) -> None:
-        if self._given.footer:  # it may be set until the end, on the message that we were given
+        if self._given.footer:  # the program may set it until the end, on the message that it passed
             self.message.footer = self._given.footer
         await super().aclose()
 
@@ -86,48 +88,31 @@ class _TracedSender(Sender):
     stream_class = _TracedStream
     spans: ClassVar[Spans]
 
-    async def send(
-        self,
-        message: Any,
-        *,
-        tag: bytes | None = None,
-        settled: bool = False,
-        transaction: Transactional | None = None,
-    ) -> Outcome | None:
-        with self.spans.sending(message, place_of(self, message)) as made:
-            delivery = await super().transmit(made, tag=tag, settled=settled, transaction=transaction)
+    @takes_as(Sender.send)
+    async def send(self, message: Any, **options: Any) -> Outcome | None:
+        with self.spans.sending(message, span_target_of(self, message)) as made:
+            delivery = await super().transmit(made, **options)
             outcome = await delivery.outcome()
             raise_unless_accepted(outcome, delivery)
             return outcome
 
-    async def transmit(
-        self,
-        message: Any,
-        *,
-        tag: bytes | None = None,
-        settled: bool = False,
-        transaction: Transactional | None = None,
-    ) -> OutgoingDelivery:
-        with self.spans.sending(message, place_of(self, message)) as made:
-            return await super().transmit(made, tag=tag, settled=settled, transaction=transaction)
+    @takes_as(Sender.transmit)
+    async def transmit(self, message: Any, **options: Any) -> OutgoingDelivery:
+        with self.spans.sending(message, span_target_of(self, message)) as made:
+            return await super().transmit(made, **options)
 
-    def send_nowait(
-        self,
-        message: Any,
-        *,
-        tag: bytes | None = None,
-        settled: bool = False,
-        transaction: Transactional | None = None,
-    ) -> OutgoingDelivery:
-        with self.spans.sending(message, place_of(self, message)) as made:
-            return super().send_nowait(made, tag=tag, settled=settled, transaction=transaction)
+    @takes_as(Sender.send_nowait)
+    def send_nowait(self, message: Any, **options: Any) -> OutgoingDelivery:
+        with self.spans.sending(message, span_target_of(self, message)) as made:
+            return super().send_nowait(made, **options)
 
 
 class TracedDelivery(Delivery):
-    """A delivery whose settlement is a span, once somebody has it.
+    """A delivery whose settlement is a span, after a program has received it.
 
     Attributes:
-        within: the span that received or processed it; None where it is a node's affair, and no span is made.
+        within: the context of the span that received or processed it; None for a delivery to a node, whose settlement makes no
+            span.
     """
 
     __slots__ = ("within",)
@@ -140,18 +125,14 @@ class TracedDelivery(Delivery):
     def accept(self, *, transaction: Transactional | None = None) -> None:
         self._settle("accept", super().accept, transaction=transaction)
 
-    def reject(
-        self,
-        condition: str = "amqp:internal-error",
-        description: str | None = None,
-        *,
-        transaction: Transactional | None = None,
-    ) -> None:
-        self._settle("reject", super().reject, condition, description, transaction=transaction)
+    @takes_as(Delivery.reject)
+    def reject(self, *error: Any, **options: Any) -> None:
+        self._settle("reject", super().reject, *error, **options)
 
     def release(self, *, transaction: Transactional | None = None) -> None:
         self._settle("release", super().release, transaction=transaction)
 
+    @takes_as(Delivery.modify)
     def modify(self, **options: Any) -> None:
         self._settle("modify", super().modify, **options)
 
@@ -159,13 +140,13 @@ class TracedDelivery(Delivery):
         if self.within is None:
             settle(*arguments, **options)
             return
-        place = place_of(cast("LinkOwner", self.link.owner))
-        with self.spans.settling(operation, message_of(self), place, self.within):
+        target = span_target_of(cast("LinkOwner", self.link.owner))
+        with self.spans.settling(operation, message_of(self), target, self.within):
             settle(*arguments, **options)
 
 
 def message_of(delivery: Delivery) -> Message | None:
-    """Its message, if that is there to be looked at: of a stream it may not be."""
+    """Return the delivery's message; None if it is a stream that is still arriving."""
     return delivery.message if delivery.inflow is None else None
 
 
@@ -173,14 +154,14 @@ class _TracedReceiver(Receiver):
     __slots__ = ()
     spans: ClassVar[Spans]
 
-    async def receive(self) -> Delivery:
+    async def receive(self, *, timeout: float | None = None) -> Delivery:  # noqa: ASYNC109
         began = time_ns()
         try:
-            delivery = await super().receive()
+            delivery = await super().receive(timeout=timeout)
         except AmqpError as failure:
-            self._told([], began, failure=failure)
+            self._record([], began, failure=failure)
             raise
-        self._told([delivery], began)
+        self._record([delivery], began)
         return delivery
 
     async def receive_many(self, most: int) -> list[Delivery]:
@@ -188,23 +169,23 @@ class _TracedReceiver(Receiver):
         try:
             deliveries = [await super().receive()]
         except AmqpError as failure:
-            self._told([], began, batch=True, failure=failure)
+            self._record([], began, batch=True, failure=failure)
             raise
         while len(deliveries) < most and self.buffered:
             deliveries.append(super().receive_nowait())
-        self._told(deliveries, began, batch=True)
+        self._record(deliveries, began, batch=True)
         return deliveries
 
     def receive_nowait(self) -> Delivery:
         began = time_ns()
         delivery = super().receive_nowait()
-        self._told([delivery], began)
+        self._record([delivery], began)
         return delivery
 
     async def drain(self) -> list[Delivery]:
         began = time_ns()
         deliveries = await super().drain()
-        self._told(deliveries, began, batch=True)
+        self._record(deliveries, began, batch=True)
         return deliveries
 
     async def __anext__(self) -> Delivery:
@@ -212,12 +193,12 @@ class _TracedReceiver(Receiver):
         try:
             delivery = await super().__anext__()
         except AmqpError as failure:
-            self._told([], began, failure=failure)
+            self._record([], began, failure=failure)
             raise
-        self._told([delivery], began)
+        self._record([delivery], began)
         return delivery
 
-    def _told(
+    def _record(
         self,
         deliveries: list[Delivery],
         began: int,
@@ -226,14 +207,14 @@ class _TracedReceiver(Receiver):
         failure: BaseException | None = None,
     ) -> None:
         messages = [message for each in deliveries if (message := message_of(each)) is not None]
-        context = self.spans.received(messages, place_of(self), began, batch=batch, failure=failure)
+        context = self.spans.received(messages, span_target_of(self), began, batch=batch, failure=failure)
         for each in deliveries:
             if isinstance(each, TracedDelivery):
                 each.within = context
 
 
 def kinds_for(made: Spans) -> LinkClasses:
-    """What a connection is to make its links and deliveries of, for these spans."""
+    """Return the classes with which a connection makes links for these spans."""
 
     class ThisSender(_TracedSender):
         __slots__ = ()

@@ -1,25 +1,23 @@
-"""ANONYMOUS: no credentials, and so no identity (RFC 4505)."""
+"""ANONYMOUS: no credentials, and therefore no identity (RFC 4505)."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .mechanism import (
     ClientContext,
     ClientExchange,
     ClientMechanism,
     Refused,
-    Respond,
     ServerContext,
     ServerExchange,
     ServerMechanism,
     ServerStep,
+    SoleResponse,
     Verified,
 )
-
-__all__ = ["Anonymous", "AnonymousServer"]
 
 NAME: Final = "ANONYMOUS"
 TRACE_LIMIT: Final = 255
@@ -27,11 +25,11 @@ TRACE_LIMIT: Final = 255
 
 
 class Anonymous(ClientMechanism):
-    """Ask to be let in without credentials.
+    """Log in without credentials.
 
     Args:
-        trace: what the server may write into its log, at most 255 characters. It is never
-            empty by default: there are servers that wait for more when nothing comes.
+        trace: text that the server may write to its log, at most 255 characters. It is not
+            empty by default, because some servers wait for more after an empty response.
     """
 
     __slots__ = ("_trace",)
@@ -46,21 +44,11 @@ class Anonymous(ClientMechanism):
         self._trace: Final = trace
 
     def begin(self, context: ClientContext) -> ClientExchange:  # noqa: ARG002 - of no use to it
-        return _AnonymousClient(self._trace)
-
-
-class _AnonymousClient(ClientExchange):
-    __slots__ = ("_trace",)
-
-    def __init__(self, trace: str) -> None:
-        self._trace = trace
-
-    def start(self) -> Respond:
-        return Respond(self._trace.encode())
+        return SoleResponse(self._trace.encode())
 
 
 class AnonymousServer(ServerMechanism):
-    """Let everyone in, as ``anonymous``."""
+    """Accept every client, under the name ``anonymous``."""
 
     __slots__ = ()
 
@@ -74,8 +62,8 @@ class _AnonymousServer(ServerExchange):
     __slots__ = ()
 
     def start(self, initial_response: bytes | None) -> ServerStep:
-        # Trace information is not worth a challenge of its own, so none at all will do, and it is
-        # kept nowhere. Its grammar counts characters; octets are at most four times as many.
+        # Trace information is optional here, because asking for it would need one more challenge, and it is
+        # not stored. Its grammar counts characters, which have at most four octets each (RFC 4505, section 2).
         if initial_response is not None and len(initial_response) > 4 * TRACE_LIMIT:
             return Refused()
         return Verified("anonymous")

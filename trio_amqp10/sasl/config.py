@@ -1,6 +1,6 @@
-"""What a listener asks of those who connect, as a value (5.3).
+"""The authentication that a listener requires of its clients (5.3).
 
-Knows which mechanisms go with which transport; runs none of them.
+Knows which mechanisms are permitted on which transport; runs none of them.
 """
 
 from __future__ import annotations
@@ -9,49 +9,47 @@ from collections.abc import Mapping
 from os import urandom
 from typing import TYPE_CHECKING, cast
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .anonymous import AnonymousServer
-from .credentials import DEFAULT_MECHANISMS, SECRET_SIZE, Credentials
 from .mechanism import NOTHING_KNOWN, check_name
 from .plain import PlainServer
+from .salted_keys import DEFAULT_MECHANISMS, SECRET_SIZE, Credentials
 from .scram_messages import PLUS
 from .scram_server import PasswordKeys, ScramServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from .credentials import UserKeys
     from .mechanism import ServerContext, ServerMechanism
-
-__all__ = ["Server"]
+    from .salted_keys import UserKeys
 
 
 class Server:
-    """How a listener authenticates its clients.
+    """The way in which a listener authenticates its clients.
 
-    Without users, anyone may connect: with ANONYMOUS, or without a SASL layer. With users (or
-    ``verify``, ``credentials``, or ``mechanisms``) neither will do, unless ``anonymous=True``
+    Without users, every client may connect: with ANONYMOUS, or without a SASL layer. With users (or
+    ``verify``, ``credentials``, or ``mechanisms``) both are refused, unless ``anonymous=True``
     offers ANONYMOUS too.
 
     Args:
-        users: passwords by user name, for SCRAM and PLAIN. The names are to be prepared (RFC 4013),
-            as all are that consist of ASCII.
-        verify: an async function that is given user name and password and returns True if they
-            belong together, for PLAIN; not together with ``users``. What it raises is answered with
+        users: passwords by user name, for SCRAM and PLAIN. The names must be prepared (RFC 4013);
+            all names in ASCII are.
+        verify: an async function that takes a user name and a password and returns True if they
+            belong together, for PLAIN; cannot be combined with ``users``. If it raises, the outcome is
             ``sys``.
         credentials: salted keys, for SCRAM: a mapping such as ``Credentials``, or an async function
-            that is given a user name and returns keys by mechanism, or None; not together with ``users``.
-        anonymous: whether to offer ANONYMOUS; None: only if there is nothing else to offer.
+            that takes a user name and returns keys by mechanism, or None; cannot be combined with ``users``.
+        anonymous: whether to offer ANONYMOUS; None: only if no other mechanism is offered.
         mechanisms: further mechanisms, best first; they are offered before SCRAM and PLAIN.
-        scram: which SCRAM mechanisms to offer, best first; ``-PLUS`` goes with each by itself. None:
-            SHA-512 and SHA-256, or those of them that all of a mapping of ``credentials`` have keys for.
-        secret: what made-up salts come from, at least 16 octets; see ``ScramServer``. None: that of
+        scram: the SCRAM mechanisms to offer, best first; ``-PLUS`` is added to each automatically. None:
+            SHA-512 and SHA-256, but of a mapping of ``credentials`` only those that all users have keys for.
+        secret: the source of made-up salts, at least 16 octets; see ``ScramServer``. None: that of
             ``Credentials``, or a new one.
 
     Raises:
         LocalProtocolError: ``users`` with ``verify`` or ``credentials``, two mechanisms of one name, a
-            SCRAM mechanism that is not known or that not all credentials have, or no peer could connect.
+            SCRAM mechanism that is unknown or that not all credentials have, or no client could connect.
     """
 
     __slots__ = ("_anonymous", "_credentials", "_mechanisms", "_scram", "_users", "_verify")
@@ -69,7 +67,7 @@ class Server:
     ) -> None:
         if users is not None and (verify is not None or credentials is not None):
             raise LocalProtocolError(
-                "either users or verify and credentials, not both: which of them would be right?"
+                "users cannot be combined with verify or credentials: leave out users, or both of the others"
             )
         self._users = users
         self._verify = verify
@@ -80,10 +78,17 @@ class Server:
         names = [check_name(mechanism.name) for mechanism in self._permitted(True)]
         if not names:
             raise LocalProtocolError(
-                "neither users, nor verify, nor credentials, nor mechanisms, nor anonymous: no peer could connect"
+                "no client could connect: set users, verify, credentials, mechanisms or anonymous=True"
             )
         if len(names) != len(set(names)):
             raise LocalProtocolError(f"a mechanism is offered twice: {', '.join(names)}")
+
+    @property
+    def known_users(self) -> tuple[str, ...]:
+        """The names of the users, as far as they are in a mapping."""
+        if isinstance(self._credentials, Mapping):
+            return tuple(cast("Mapping[str, object]", self._credentials))
+        return () if self._users is None else tuple(self._users)
 
     def _make_scram(self, names: Sequence[str] | None, secret: bytes | None) -> tuple[ServerMechanism, ...]:
         if self._users is None and self._credentials is None:
@@ -96,18 +101,18 @@ class Server:
         shared = _shared(DEFAULT_MECHANISMS if names is None else names, self._credentials)
         if not shared or (names is not None and len(shared) < len(names)):
             raise LocalProtocolError(
-                "there are users in the credentials who lack keys for SCRAM as it is offered"
+                "some users in the credentials lack keys for a SCRAM mechanism that is offered: set scram=[...]"
             )
-        # All with -PLUS first, as clients that go by our order should take them.
+        # All with -PLUS come first, so that clients that use our order prefer them.
         return tuple(ScramServer(name + plus, keys, secret=secret) for plus in (PLUS, "") for name in shared)
 
     def replace_by(self, other: Server) -> None:
-        """From now on ask of those who connect what ``other`` asks, e.g. because a file of users was read again.
+        """Use the settings of ``other`` from now on, e.g. after a change of users.
 
-        Exchanges that have begun, and connections, go on as they are.
+        Exchanges that have begun, and existing connections, continue.
 
         Args:
-            other: may be used on its own too.
+            other: may also be used independently.
         """
         self._users = other._users
         self._verify = other._verify
@@ -118,7 +123,7 @@ class Server:
 
     @property
     def requires_sasl(self) -> bool:
-        """Whether a client without a SASL layer must be sent away (2.2)."""
+        """Whether a client without a SASL layer must be refused (2.2)."""
         return bool(self._scram) or self._verify is not None or bool(self._mechanisms)
 
     def offer(
@@ -127,16 +132,16 @@ class Server:
         allow_plaintext_password: bool = False,
         context: ServerContext = NOTHING_KNOWN,
     ) -> list[ServerMechanism]:
-        """What to offer on one transport, best first.
+        """Return the mechanisms to offer on one transport, best first.
 
         Args:
-            secure: whether nobody can read along: TLS, or a peer that is loopback, a Unix socket or memory.
-            allow_plaintext_password: offer what needs secrecy all the same.
-            context: what is known of the connection below; ``SaslServer`` is given the same.
+            secure: whether no third party can read the octets: TLS, or a peer on loopback, a Unix socket or in memory.
+            allow_plaintext_password: offer mechanisms that need secrecy even if ``secure`` is False.
+            context: the data of the connection below; give the same to ``SaslServer``.
 
         Returns:
-            Mechanisms for ``SaslServer``. None are left where all need a secrecy that is not
-            there: such a client cannot be served, other than by pointing it at TLS (2.2).
+            Mechanisms for ``SaslServer``. The list is empty if all mechanisms need secrecy and the transport has
+            none: such a client must be pointed at TLS (2.2).
         """
         permitted = self._permitted(secure or allow_plaintext_password)
         return [mechanism for mechanism in permitted if mechanism.usable(context)]
@@ -164,7 +169,7 @@ class Server:
 
 
 def _shared(names: Sequence[str], credentials: object) -> list[str]:
-    """Those of ``names`` that every user has keys for, as far as users can be counted."""
+    """Return the ``names`` for which every user has keys, if users can be counted."""
     if not isinstance(credentials, Mapping):
         return list(names)
     users = cast("Mapping[str, UserKeys]", credentials).values()

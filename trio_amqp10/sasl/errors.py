@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import SecurityDowngradeError, SecurityError
-from trio_amqp10.spec.security import SaslCode
+from trio_amqp10.core.errors import SecurityDowngradeError, SecurityError
+
+from .codes import SaslCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,23 +22,26 @@ __all__ = [
 ]
 
 _MEANINGS: Final = {
-    SaslCode.OK: "the server said ok, but did not prove who it is",
+    SaslCode.OK: "the server accepted the login, but did not prove its identity",
     SaslCode.AUTH: "the server refused the credentials",
     SaslCode.SYS: "the server could not check the credentials: a system error on its side",
-    SaslCode.SYS_PERM: "the server could not check the credentials: a system error that will not pass by itself",
+    SaslCode.SYS_PERM: "the server could not check the credentials: a permanent system error",
     SaslCode.SYS_TEMP: "the server could not check the credentials just now: a later attempt may succeed",
 }
-"""The codes of an outcome (5.3.3.6) in words: only one of them is about the credentials."""
-_BROKEN_OFF: Final = "the server did not keep to the mechanism"
+"""The codes of an outcome (5.3.3.6) in words.
+
+Only AUTH concerns the credentials.
+"""
+_BROKEN_OFF: Final = "the server broke the rules of the mechanism"
 
 
 class AuthenticationError(SecurityError):
     """The exchange ended without an authenticated connection (5.3.3.5).
 
     Attributes:
-        code: the code of the server's outcome (5.3.3.6). ``ok`` here means that the server was
-            content, but that the mechanism was not: the server failed to prove its own identity.
-            None: there was no outcome, because the mechanism broke off the exchange before.
+        code: the code of the server's outcome (5.3.3.6). ``ok`` here means that the server accepted the
+            client, but the mechanism did not accept the server: it failed to prove its own identity.
+            None: there was no outcome, because the mechanism ended the exchange before.
         mechanism: the mechanism that was tried.
     """
 
@@ -50,28 +54,45 @@ class AuthenticationError(SecurityError):
 
     @property
     def temporary(self) -> bool:
-        """Whether the server says that the same attempt may succeed later (sys-temp)."""
+        """Whether the same attempt may succeed later, by the server's code (sys-temp)."""
         return self.code is SaslCode.SYS_TEMP
 
 
 class NoAcceptableMechanismError(SecurityError):
-    """The server offers no mechanism that this client may use, or none at all (5.3.3.1).
+    """The server offers no mechanism that this client may use (5.3.3.1).
 
     Attributes:
-        offered: the server's list, in its order.
-        acceptable: the names that the client would have used, in its own order.
+        offered: the server's list, in its order; may be empty.
+        acceptable: the names that the client could have used, in its own order.
     """
 
     def __init__(self, offered: Sequence[str], acceptable: Sequence[str]) -> None:
         theirs = ", ".join(offered) or "nothing"
         ours = ", ".join(acceptable)
-        super().__init__(f"no acceptable SASL mechanism: the server offers {theirs}; acceptable here: {ours}")
+        super().__init__(
+            f"no acceptable SASL mechanism: the server offers {theirs}; acceptable here: {ours}"
+            f"{_advice(offered, acceptable)}"
+        )
         self.offered: Final = tuple(offered)
         self.acceptable: Final = tuple(acceptable)
 
 
-class PlaintextPasswordError(SecurityError):
-    """A mechanism would send a password or a token readable by anyone on the way (RFC 4616, section 4).
+def _advice(offered: Sequence[str], acceptable: Sequence[str]) -> str:
+    """Return what to change in the URL, if user and password are the reason."""
+    with_password = [name for name in offered if name == "PLAIN" or name.startswith("SCRAM-")]
+    if with_password and list(acceptable) == ["ANONYMOUS"]:
+        return " (the server requires a user: amqp://USER:PASSWORD@HOST)"
+    if (
+        "ANONYMOUS" in offered
+        and not with_password
+        and any(name in acceptable for name in ("PLAIN", "SCRAM-SHA-256"))
+    ):
+        return " (the server knows no users: leave user and password out of the URL)"
+    return ""
 
-    Use TLS, or allow it by name with ``allow_plaintext_password=True``.
+
+class PlaintextPasswordError(SecurityError):
+    """A mechanism would send a password or token in the clear (RFC 4616, section 4).
+
+    Use TLS, or permit it explicitly with ``allow_plaintext_password=True``.
     """

@@ -1,10 +1,10 @@
 """EXTERNAL: identity from the TLS certificate (RFC 4422, appendix A).
 
-The server believes only a certificate that its TLS layer demanded and verified, and a name only
-by a mapper that the user wrote: what in a certificate is a name differs from one authority to
-the next, and guessing lets in strangers.
+The server accepts only a certificate that its TLS layer requested and verified, and takes a name from it only
+by a function of the user: authorities differ in which field of a certificate is the name, and a wrong guess would let in
+strangers.
 
-Knows nothing of certificates: they pass through as they come.
+Knows nothing of certificates: they are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .mechanism import (
     ClientContext,
@@ -20,18 +20,16 @@ from .mechanism import (
     ClientMechanism,
     Question,
     Refused,
-    Respond,
     ServerContext,
     ServerExchange,
     ServerMechanism,
     ServerStep,
+    SoleResponse,
     Verified,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-__all__ = ["External", "ExternalServer"]
 
 NAME: Final = "EXTERNAL"
 AUTHZID_LIMIT: Final = 255
@@ -39,13 +37,13 @@ AUTHZID_LIMIT: Final = 255
 
 
 class External(ClientMechanism):
-    """Be whom the TLS certificate of this connection says.
+    """Log in with the identity in the TLS certificate of this connection.
 
     Args:
-        authzid: another identity to act as, if the server lets us; empty: the certificate's own.
+        authzid: another identity to act as, if the server permits it; empty: the certificate's own.
 
     Raises:
-        LocalProtocolError: the authzid holds a NUL or a lone surrogate, or has more than 255 octets.
+        LocalProtocolError: the authzid contains a NUL or a lone surrogate, or has more than 255 octets.
     """
 
     __slots__ = ("_authzid",)
@@ -56,38 +54,30 @@ class External(ClientMechanism):
         try:
             octets = authzid.encode()
         except UnicodeEncodeError:
-            raise LocalProtocolError("the authzid holds a lone surrogate, which UTF-8 cannot") from None
+            raise LocalProtocolError(
+                "the authzid contains a lone surrogate, which UTF-8 cannot encode"
+            ) from None
         if b"\0" in octets or len(octets) > AUTHZID_LIMIT:
             raise LocalProtocolError(
-                f"an authzid has no NUL and at most {AUTHZID_LIMIT} octets (RFC 4422, A)"
+                f"an authzid must have no NUL and at most {AUTHZID_LIMIT} octets (RFC 4422, A)"
             )
         self._authzid: Final = octets
 
     def begin(self, context: ClientContext) -> ClientExchange:  # noqa: ARG002 - of no use to it
-        return _ExternalClient(self._authzid)
-
-
-class _ExternalClient(ClientExchange):
-    __slots__ = ("_authzid",)
-
-    def __init__(self, authzid: bytes) -> None:
-        self._authzid = authzid
-
-    def start(self) -> Respond:
-        return Respond(self._authzid)  # empty, but there: else the server has to ask for it
+        return SoleResponse(self._authzid)  # sent even if empty, otherwise the server must ask for it
 
 
 class ExternalServer(ServerMechanism):
-    """Let in who came with a certificate that has a name here.
+    """Accept clients whose certificate belongs to a known name.
 
-    It is offered only on connections whose client has shown a certificate that was verified.
+    It is offered only on connections whose client has presented a certificate that was verified.
 
     Args:
-        identify: given the certificate as the TLS layer has it, returns the name of its owner, or
-            None for no one known. What it raises refuses the client, and is kept in
-            ``SaslServer.error``. None: everyone is refused.
-        authorize: an async function that is given the owner's name and the authzid that it asked
-            to act as, where that is another, and returns True if it may. None: nobody may.
+        identify: takes the certificate, as the TLS layer has it, and returns the name of its owner, or
+            None if unknown. If it raises, the client is refused, and the exception is kept in
+            ``SaslServer.error``. None: every client is refused.
+        authorize: an async function that takes the owner's name and the other authzid that the client asks
+            to act as, and returns True if it may. None: no client may.
     """
 
     __slots__ = ("_authorize", "_identify")
@@ -110,7 +100,7 @@ class ExternalServer(ServerMechanism):
         return _ExternalServer(partial(self._check, context.peer_certificate))
 
     def _check(self, certificate: object, authzid: str) -> ServerStep:
-        # Both are looked at again: this must hold even if somebody offered it where it is not usable.
+        # Check both again: this must hold even if the caller offered a mechanism that is not usable.
         if self._identify is None or certificate is None:
             return Refused()
         identity: object = self._identify(certificate)

@@ -1,16 +1,16 @@
 """The interface of a SASL mechanism, for both sides (5.3, RFC 4422).
 
-A *mechanism* is a value that a user makes and may use for many connections: a name and the
+A *mechanism* is an object that a user makes and may use for many connections: a name and the
 credentials, or a way to check them. An *exchange* is one run of it on one connection. The layer
-calls the exchange with what the peer sent, and the exchange answers with a *step*: octets to
+calls the exchange with the peer's messages, and the exchange returns a *step*: octets to
 send, a question to the application, or the end. So a mechanism has no frames, no sockets, no
 tasks and no clock, and a test drives it with three lines.
 
-A mechanism that must look up a user, or fetch a token, asks with a ``Question``: a coroutine
-function that the adapter awaits, in its own time; what it returns comes back by ``answer``. What
-it may know of its connection, entropy included, comes in a *context*.
+A mechanism that must look up a user, or fetch a token, returns a ``Question``: a coroutine
+function that the adapter awaits; its result is passed to ``answer``. The data of the connection that a mechanism may
+use, entropy included, are in a *context*.
 
-Knows nothing of frames (``client.py``, ``server.py``) or of any mechanism.
+Knows nothing of frames (``amqp10/engine/sasl_layer.py``) or of any mechanism.
 """
 
 from __future__ import annotations
@@ -22,43 +22,23 @@ from os import urandom
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.protocol_rules import SASL_ORDER
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.peer_rules import SASL_ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-__all__ = [
-    "NOTHING_KNOWN",
-    "NO_BINDINGS",
-    "Challenge",
-    "ClientContext",
-    "ClientExchange",
-    "ClientMechanism",
-    "ClientStep",
-    "Identity",
-    "Question",
-    "Refused",
-    "Respond",
-    "ServerContext",
-    "ServerExchange",
-    "ServerMechanism",
-    "ServerStep",
-    "Verified",
-    "check_name",
-]
-
 NO_BINDINGS: Final[Mapping[str, bytes]] = MappingProxyType({})
-"""Of a transport without TLS: nothing that an exchange could be bound to."""
+"""The channel bindings of a transport without TLS: none."""
 
 _NAME: Final = re.compile(r"[A-Z0-9_-]{1,20}\Z")
 
 
 def check_name(name: str) -> str:
-    """Give back ``name`` if it can name a mechanism (RFC 4422, section 3.1).
+    """Return ``name`` if it can name a mechanism (RFC 4422, section 3.1).
 
     Raises:
-        LocalProtocolError: it is not 1 to 20 of upper-case letters, digits, hyphens, underscores.
+        LocalProtocolError: it does not consist of 1 to 20 upper-case letters, digits, hyphens and underscores.
     """
     if not _NAME.match(name):
         raise LocalProtocolError(f"{name!r} cannot be the name of a SASL mechanism (RFC 4422, 3.1)")
@@ -67,26 +47,35 @@ def check_name(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who the peer proved to be: made by the SASL layer alone, after an outcome of ok."""
+    """The proven identity of a peer.
+
+    Only the SASL layer makes it, after the outcome ok.
+    """
 
     name: str
-    """The authenticated user; ``"anonymous"`` for ANONYMOUS: look at ``mechanism`` before you trust it."""
+    """The authenticated user; check ``mechanism`` before you trust it.
+
+    It is ``"anonymous"`` for ANONYMOUS.
+    """
     mechanism: str
     """The mechanism that proved it, e.g. ``"PLAIN"``."""
     expires: float | None = field(default=None, compare=False, repr=False)
-    """When the token ends that proved it, in seconds since 1970; None if it does not end. Not part of who it is."""
+    """When the token that proved it expires, in seconds since 1970, or None.
+
+    None means that it does not expire. Comparisons ignore it.
+    """
 
 
 class Question:
-    """Something that only the application can answer, e.g. whether a password is right.
+    """A question to the application, e.g. whether a password is right.
 
-    The adapter awaits ``ask()`` and hands what it returns to ``answer`` of the layer.
+    The adapter awaits ``ask()`` and passes the result to ``answer`` of the layer.
 
     Attributes:
-        about: in words, without secrets.
+        about: a description without secrets.
         ask: the coroutine function to await.
-        work: where the answer needs no application but a lot of computing, the plain function that
-            does it: an adapter that has threads calls it in one, and does not call ``ask``. Else None.
+        work: if the answer needs only a long computation, the plain function that does it, otherwise None: an adapter with
+            threads calls it in one, and does not call ``ask``.
     """
 
     __slots__ = ("about", "ask", "work")
@@ -98,7 +87,10 @@ class Question:
 
     @classmethod
     def of_work(cls, about: str, work: Callable[[], object]) -> Question:
-        """A question that computing answers. ``ask`` does so too, but holds up everything else meanwhile."""
+        """Return a question whose answer is computed by ``work``.
+
+        ``ask`` calls it too, but then blocks all other tasks.
+        """
 
         async def ask() -> object:
             return work()
@@ -107,17 +99,20 @@ class Question:
         question.work = work
         return question
 
-    def __repr__(self) -> str:  # never of ``ask``: it holds what is to be verified
+    def __repr__(self) -> str:  # without ``ask``, which may contain a password
         return f"<Question {self.about!r}>"
 
 
 def _size(data: bytes | None) -> str:
-    """For a repr: how many octets, for what they are may be a secret."""
+    """Return the number of octets, for a repr: their values may be secret."""
     return "nothing" if data is None else f"{len(data)} octets"
 
 
 class Respond:
-    """Client: send this. None, as the first step only: begin without an initial response."""
+    """Client: send ``data``.
+
+    None, in the first step only: begin without an initial response.
+    """
 
     __slots__ = ("data",)
 
@@ -129,7 +124,7 @@ class Respond:
 
 
 class Challenge:
-    """Server: send this, which may be empty, and wait for the client's response."""
+    """Server: send ``data``, which may be empty, and wait for the client's response."""
 
     __slots__ = ("data",)
 
@@ -141,9 +136,12 @@ class Challenge:
 
 
 class Verified:
-    """Server: the client is who it says. ``data`` goes into the outcome's additional-data.
+    """Server: the client is authenticated.
 
-    ``expires`` is when the secret that proved it ends, in seconds since 1970; None if it does not end.
+    Attributes:
+        name: the user.
+        data: for the outcome's additional-data; None for none.
+        expires: when the secret that proved it expires, in seconds since 1970; None if it does not.
     """
 
     __slots__ = ("data", "expires", "name")
@@ -158,8 +156,11 @@ class Verified:
 
 
 class Refused:
-    """Server: the client is not authenticated. One shape for every cause: a client that can
-    tell an unknown user from a wrong password, or from a malformed message, learns who exists."""
+    """Server: the client is not authenticated.
+
+    It has no reason: if a client could distinguish an unknown user from a wrong password or a malformed message, it would learn
+    which users exist.
+    """
 
     __slots__ = ()
 
@@ -173,35 +174,37 @@ ServerStep = Challenge | Verified | Refused | Question
 
 @dataclass(frozen=True, slots=True)
 class ClientContext:
-    """What a client's exchange may want to know of its connection."""
+    """The data of a connection that a client's exchange may use."""
 
     hostname: str | None = None
-    """The host that the client means to reach, as sent in sasl-init."""
+    """The host that the client intends to reach, as sent in sasl-init."""
     offered: tuple[str, ...] = ()
     """The server's list of mechanisms, in its order."""
     channel_bindings: Mapping[str, bytes] = field(default_factory=lambda: NO_BINDINGS, repr=False)
-    """What ties an exchange to this TLS connection, by type of channel binding (RFC 5056)."""
+    """Data that bind an exchange to this TLS connection, by type (RFC 5056)."""
     entropy: Callable[[int], bytes] = urandom
-    """Gives so many octets that nobody can guess."""
+    """Returns the given number of unpredictable octets."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What a server's exchange may want to know of its connection."""
+    """The data of a connection that a server's exchange may use."""
 
     offered: tuple[str, ...] = ()
     """The names that were offered to the client."""
     channel_bindings: Mapping[str, bytes] = field(default_factory=lambda: NO_BINDINGS, repr=False)
-    """What ties an exchange to this TLS connection, by type of channel binding (RFC 5056)."""
+    """Data that bind an exchange to this TLS connection, by type (RFC 5056)."""
     peer_certificate: object = None
-    """The client's certificate, in whatever form the TLS layer gives it, and only if that layer
-    demanded and verified it; else None."""
+    """The client's certificate, if the TLS layer verified it, otherwise None.
+
+    Its type is that of the TLS layer, which must also have requested it.
+    """
     entropy: Callable[[int], bytes] = urandom
-    """Gives so many octets that nobody can guess."""
+    """Returns the given number of unpredictable octets."""
 
 
 NOTHING_KNOWN: Final = ServerContext()
-"""Of a connection without TLS."""
+"""The context of a connection without TLS."""
 
 
 class ClientExchange(ABC):
@@ -211,50 +214,73 @@ class ClientExchange(ABC):
 
     @abstractmethod
     def start(self) -> ClientStep:
-        """The initial response, or a question that must be answered before there is one."""
+        """Return the initial response, or a question that must be answered first."""
 
     def challenge(self, data: bytes) -> ClientStep:
-        """Answer a challenge of the server. A mechanism of one message expects none.
+        """Return the response to a challenge of the server.
+
+        A mechanism of one message does not override it, and expects none.
 
         Raises:
-            RemoteProtocolError, SecurityError: what the server sent ends the attempt.
+            RemoteProtocolError, SecurityError: the challenge ends the attempt.
         """
-        raise SASL_ORDER.broken(f"a SASL challenge of {len(data)} octets, where the mechanism has none")
+        raise SASL_ORDER.broken(f"a SASL challenge of {len(data)} octets, but the mechanism has none")
 
     def answer(self, value: object) -> ClientStep:
-        """Go on with the answer to the last question. Never called by those that ask none."""
-        raise LocalProtocolError(f"an answer of type {type(value).__name__} to no question")
+        """Continue with the answer to the last question.
+
+        Never called for an exchange that asks none.
+        """
+        raise LocalProtocolError(f"an answer of type {type(value).__name__}, but no question was asked")
 
     def finish(self, data: bytes | None) -> str | None:  # noqa: ARG002 - for those that override it
-        """The server said ok, and sent this additional data with it.
+        """Check the server's outcome ok, with its additional data.
 
-        A mechanism in which the server proves its identity too must check that here, also when
-        ``data`` is None. Returns None if all is well, else why the outcome cannot be believed.
+        A mechanism in which the server proves its identity too must check the proof here, also when
+        ``data`` is None. Return None if the outcome can be accepted, otherwise the reason why it cannot.
         """
         return None
 
     def explain(self) -> str | None:
-        """Why the server refused, if the mechanism let it say so; in our words, never in the server's."""
+        """Return why the server refused, if the mechanism transports that.
+
+        The text is ours, never the server's.
+        """
         return None
 
 
+class SoleResponse(ClientExchange):
+    """A run of a mechanism of one message, which may be empty."""
+
+    __slots__ = ("_response",)
+
+    def __init__(self, response: bytes) -> None:
+        self._response = response
+
+    def start(self) -> Respond:
+        return Respond(self._response)
+
+
 class ClientMechanism(ABC):
-    """A mechanism with its credentials, as the client configures it. Reusable, and without secrets in its repr."""
+    """A mechanism with its credentials, as the client configures it.
+
+    It is reusable, and its repr contains no secrets.
+    """
 
     __slots__ = ()
 
     name: str
-    """As in the server's list (RFC 4422, section 3.1)."""
+    """Its name in the server's list (RFC 4422, section 3.1)."""
     needs_secrecy: bool = False
-    """Whether what it sends is as good as the password, so that it must not be sent in the clear."""
+    """Whether its messages reveal a secret, so that they need a private transport."""
 
     def usable(self, context: ClientContext) -> bool:  # noqa: ARG002 - for those that override it
-        """Whether it can be used on this connection: False if it needs what this one has not."""
+        """Whether this connection has all that the mechanism needs."""
         return True
 
     @abstractmethod
     def begin(self, context: ClientContext) -> ClientExchange:
-        """A new exchange, for one connection."""
+        """Return a new exchange, for one connection."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -267,29 +293,35 @@ class ServerExchange:
 
     @property
     def claimed_name(self) -> str | None:
-        """Whom the client says it is, for the log of a failure; None as long as it has not said so."""
+        """The claimed user name, for the log of a failure; None before it is received."""
         return None
 
     def start(self, initial_response: bytes | None) -> ServerStep:
-        """Take the client's first message; None if it sent none.
+        """Take the client's initial response; None if it sent none.
 
-        Here as for a mechanism that lets the client speak first: to one that had no room for that goes an
-        empty challenge (RFC 4422, section 3.3), and its ``response`` is the message.
+        This is for mechanisms that begin with a message of the client: if it was not in sasl-init, an
+        empty challenge is returned (RFC 4422, section 3.3), and the message is passed to ``response``.
         """
         return Challenge(b"") if initial_response is None else self.response(initial_response)
 
     def response(self, data: bytes) -> ServerStep:  # noqa: ARG002 - for those that override it
-        """Take the answer to a challenge. Never called by those that send none."""
+        """Take the response to a challenge.
+
+        Never called for an exchange that sends none.
+        """
         return Refused()
 
     def answer(self, value: object) -> ServerStep:  # noqa: ARG002 - for those that override it
-        """Go on with the application's answer. Never called by those that ask none."""
+        """Continue with the application's answer.
+
+        Never called for an exchange that asks none.
+        """
         return Refused()
 
     def renewed(self, secret: bytes) -> ServerStep | None:  # noqa: ARG002 - for those that override it
-        """Take a secret that replaces the one of this exchange, after the login succeeded; ``answer`` goes on.
+        """Verify a new secret after the login; ``answer`` continues.
 
-        None: the secrets of this mechanism do not end, so there is nothing to verify.
+        None: the secrets of this mechanism do not expire, so there is nothing to verify.
         """
         return None
 
@@ -300,18 +332,20 @@ class ServerMechanism(ABC):
     __slots__ = ()
 
     name: str
-    """As offered to clients (RFC 4422, section 3.1)."""
+    """The name that is offered to clients (RFC 4422, section 3.1)."""
     needs_secrecy: bool = False
-    """Whether the client's message is as good as the password: then it is offered only where
-    nobody can read along, or where that was allowed by name."""
+    """Whether the client's messages reveal a secret.
+
+    Then it is offered only if no third party can read them, or if that was permitted explicitly.
+    """
 
     def usable(self, context: ServerContext) -> bool:  # noqa: ARG002 - for those that override it
-        """Whether to offer it on this connection: False if it needs what this one has not."""
+        """Whether this connection has all that the mechanism needs."""
         return True
 
     @abstractmethod
     def begin(self, context: ServerContext) -> ServerExchange:
-        """A new exchange, for one connection."""
+        """Return a new exchange, for one connection."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"

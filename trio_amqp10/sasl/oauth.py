@@ -1,14 +1,14 @@
 """OAUTHBEARER and XOAUTH2: bearer tokens (RFC 7628, RFC 6750).
 
-XOAUTH2 is the older spelling, of a few large providers; the exchange is the same. A token is as
-good as a password for as long as it lives, so both need secrecy; it never shows in a repr, a
-question or an exception, and neither does what a server says about it, which may quote it.
+XOAUTH2 is an older form, of a few large providers; the exchange is the same. Until it expires a token is as
+good as a password, so both need secrecy. It never appears in a repr, a
+question or an exception; a server's error text does not either, because it may quote the token.
 
-A server that refuses says why in a challenge, which the client has to answer, with nothing of
-meaning, before the outcome comes (RFC 7628, section 3.2.3). Tokens pass the 512 octets of the
-standard's SASL frames (5.3.1): with ``max_frame_size=512`` the layer raises instead of sending.
+A server that refuses a token sends the reason in a challenge. The client must answer it with a dummy message before the
+outcome follows (RFC 7628, section 3.2.3). Tokens may be longer than the 512 octets of the
+standard's SASL frames (5.3.1): with ``max_frame_size=512`` the layer raises an error instead of sending.
 
-Knows no HTTP and no JWT: tokens are fetched and verified by the user's coroutines.
+Knows no HTTP, and of JWTs only the expiry time: the user's coroutines fetch and verify tokens.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from abc import abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.tokens import Token
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.tokens import Token
 
 from .mechanism import (
     Challenge,
@@ -42,8 +42,6 @@ from .scram_messages import escape_name, parse_name
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["OAuthBearer", "OAuthBearerServer", "XOAuth2", "XOAuth2Server"]
-
 OAUTHBEARER: Final = "OAUTHBEARER"
 XOAUTH2: Final = "XOAUTH2"
 NAME_LIMIT: Final = 255
@@ -53,18 +51,18 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*\Z")
 _BEARER: Final = re.compile(r"(?i:bearer) +([A-Za-z0-9._~+/-]+=*)\Z")
 _PAIR: Final = re.compile(r"([A-Za-z]+)=([\t\r\n\x20-\x7e]*)\Z")
 _MEANINGS: Final = {
-    "invalid_request": "the server could not make sense of the request for a token's sake",
+    "invalid_request": "the server did not understand the request",
     "invalid_token": "the server refused the token: expired, revoked or not for this service",
-    "insufficient_scope": "the server refused the token: it does not reach this far",
-    "400": "the server could not make sense of the request for a token's sake",
+    "insufficient_scope": "the server refused the token: its scope is too small",
+    "400": "the server did not understand the request",
     "401": "the server refused the token: expired, revoked or not for this service",
-    "403": "the server refused the token: it does not reach this far",
+    "403": "the server refused the token: its scope is too small",
 }
-"""What RFC 6750, section 3.1 lets a server say, and the numbers that XOAUTH2 has for it."""
+"""The errors of RFC 6750, section 3.1, and the numbers of XOAUTH2 for them."""
 
 
 class _BearerClient(ClientMechanism):
-    """What the two have in common, but for the message and the answer to an error."""
+    """The common part of both mechanisms for clients."""
 
     __slots__ = ("_fetch_token", "username")
 
@@ -75,9 +73,13 @@ class _BearerClient(ClientMechanism):
         try:
             size = len(username.encode())
         except UnicodeEncodeError:
-            raise LocalProtocolError("the user name holds a lone surrogate, which UTF-8 cannot") from None
+            raise LocalProtocolError(
+                "the user name contains a lone surrogate, which UTF-8 cannot encode"
+            ) from None
         if "\0" in username or "\1" in username or size > NAME_LIMIT:
-            raise LocalProtocolError(f"a user name has no control characters and at most {NAME_LIMIT} octets")
+            raise LocalProtocolError(
+                f"a user name must have no control characters and at most {NAME_LIMIT} octets"
+            )
         self.username: Final = username
         self._fetch_token: Final = fetch_token
 
@@ -86,18 +88,18 @@ class _BearerClient(ClientMechanism):
 
     @abstractmethod
     def _message(self, token: str) -> bytes:
-        """What goes out as the initial response."""
+        """Return the initial response."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(..., {self.username!r})"
 
 
 class OAuthBearer(_BearerClient):
-    """Authenticate by a token (RFC 7628).
+    """Log in with a token (RFC 7628).
 
     Args:
-        fetch_token: an async function that returns a token that is good now; called once for each connection.
-        username: whom to act as; empty: whom the token is for.
+        fetch_token: an async function that returns a valid token; called once for each connection.
+        username: the user to act as; empty: the token's own.
 
     Raises:
         LocalProtocolError: a user name with control characters, or longer than 255 octets.
@@ -114,11 +116,11 @@ class OAuthBearer(_BearerClient):
 
 
 class XOAuth2(_BearerClient):
-    """Authenticate by a token, for servers that know only the spelling before RFC 7628.
+    """Log in with a token, for servers that only know the form before RFC 7628.
 
     Args:
         fetch_token: as for ``OAuthBearer``.
-        username: whom the token is for: most servers want it.
+        username: the user of the token; most servers require it.
 
     Raises:
         LocalProtocolError: a user name with control characters, or longer than 255 octets.
@@ -154,7 +156,7 @@ class _BearerClientExchange(ClientExchange):
 
     def answer(self, value: object) -> ClientStep:
         if not isinstance(value, str) or not _TOKEN.match(value):
-            raise LocalProtocolError("what was fetched is no bearer token (RFC 6750, 2.1)")
+            raise LocalProtocolError("the fetched token is no bearer token (RFC 6750, 2.1)")
         return Respond(self._message(value))
 
     def challenge(self, data: bytes) -> ClientStep:
@@ -164,14 +166,14 @@ class _BearerClientExchange(ClientExchange):
         return Respond(self._dummy)
 
     def finish(self, data: bytes | None) -> str | None:  # noqa: ARG002 - it proves nothing
-        return None if self._refusal is None else f"{self._refusal}; then it said ok"
+        return None if self._refusal is None else f"{self._refusal}; then it accepted the login"
 
     def explain(self) -> str | None:
         return self._refusal
 
 
 def _status(data: bytes) -> str:
-    """The status in a server's error; empty if there is none to be read."""
+    """Return the status in a server's error; empty if it cannot be read."""
     try:
         error: object = json.loads(data)
     except (ValueError, RecursionError):
@@ -184,7 +186,7 @@ Verify: TypeAlias = "Callable[[str, str], Awaitable[str | tuple[str, float] | No
 
 
 class _BearerServer(ServerMechanism):
-    """What the two have in common, but for the grammar."""
+    """The common part of both mechanisms for servers."""
 
     __slots__ = ("_error", "_verify")
 
@@ -209,19 +211,19 @@ class _BearerServer(ServerMechanism):
 
     @abstractmethod
     def _parse(self, message: bytes) -> tuple[str, str] | None:
-        """User name and token, or None for whatever the grammar does not allow."""
+        """Return user name and token, or None if the grammar does not allow the message."""
 
 
 class OAuthBearerServer(_BearerServer):
-    """Let in who has a token that the application believes (RFC 7628).
+    """Accept clients with a token that the application verifies (RFC 7628).
 
     Args:
-        verify: an async function that is given the user name that the client asks to act as (empty
-            if none) and the token, and returns the name of whom the token lets in, or None. It may return
-            the name with the time when the token ends, in seconds since 1970; of a JWT that is known without.
-            It decides alone: the client's user name counts for nothing but what it makes of it.
-            What it raises is answered with ``sys``.
-        scope: what a client that is refused should ask of its authorization server.
+        verify: an async function that takes the user name that the client asks to act as (empty
+            if none) and the token, and returns the name of the authenticated user, or None. It may return a tuple of
+            the name and the expiry time, in seconds since 1970; the expiry of a JWT is known without it.
+            Only the returned name counts: the client's user name is a mere argument.
+            If it raises, the outcome is ``sys``.
+        scope: the scope that a refused client should request from its authorization server.
         openid_configuration: the URL where that client finds its authorization server.
     """
 
@@ -237,14 +239,15 @@ class OAuthBearerServer(_BearerServer):
             username = parse_name(authzid.removeprefix("a=")) if authzid.startswith("a=") else authzid
         except ValueError:
             return None
-        # ``y``: it could be bound to the TLS connection, if only we offered that. ``p`` cannot be meant.
+        # ``y`` means that the client supports channel binding, which we do not offer here. ``p`` would require
+        # it, so it is invalid.
         if flag not in ("n", "y") or rest or (username and not authzid.startswith("a=")):
             return None
         return _with_token(username, pairs)
 
 
 class XOAuth2Server(_BearerServer):
-    """``OAuthBearerServer`` for clients that know only the spelling before RFC 7628."""
+    """``OAuthBearerServer`` for clients that only know the form before RFC 7628."""
 
     __slots__ = ()
 
@@ -263,13 +266,16 @@ class XOAuth2Server(_BearerServer):
 
 
 def _with_token(username: str, pairs: list[bytes]) -> tuple[str, str] | None:
-    """``key=value`` pairs, each ended by an octet of 1, and one more of those (RFC 7628, section 3.1)."""
+    """Return the user name and the token of ``key=value`` pairs, or None.
+
+    Each pair ends with an octet of 1, and one more such octet ends the message (RFC 7628, section 3.1).
+    """
     if len(username.encode()) > NAME_LIMIT or pairs[-2:] != [b"", b""]:
         return None
     matches = [_PAIR.match(pair.decode("latin-1")) for pair in pairs[:-2]]
     values = {match[1]: match[2] for match in matches if match is not None}
     if len(values) != len(matches):
-        return None  # one that is no pair, or a key that comes twice
+        return None  # an item that is no pair, or a key that occurs twice
     token = _BEARER.match(values.get("auth", ""))
     return None if token is None else (username, token[1])
 
@@ -298,7 +304,7 @@ class _BearerServerExchange(ServerExchange):
 
     def response(self, data: bytes) -> ServerStep:
         if self._failed:
-            return Refused()  # whatever the client says to the error: a dummy, if it keeps to the rules
+            return Refused()  # whatever the client answered: RFC 7628 requires a dummy
         parsed = self._parse(data)
         if parsed is None:
             return self._fail()
@@ -330,7 +336,7 @@ def _is_pair(value: object) -> bool:
 
 
 def _end(token: str) -> float | None:
-    """When a token ends that says so: a JWT (RFC 7519, 4.1.4)."""
+    """Return when a token expires, if it is a JWT with that claim (RFC 7519, 4.1.4)."""
     try:
         return Token.jwt(token).expires
     except LocalProtocolError:

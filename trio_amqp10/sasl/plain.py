@@ -1,7 +1,7 @@
-"""PLAIN: a user name and a password, readable on the way (RFC 4616).
+"""PLAIN: a user name and a password in the clear (RFC 4616).
 
-So neither side uses it in the clear unless the peer is this machine, or the user said so by
-name. Names and passwords are compared octet by octet, as UTF-8: SASLprep is not applied.
+So neither side uses it without secrecy unless the peer is this machine, or the user permitted it
+explicitly. Names and passwords are compared octet by octet, as UTF-8: SASLprep is not applied.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from hashlib import sha256
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .mechanism import (
     ClientContext,
@@ -19,31 +19,29 @@ from .mechanism import (
     ClientMechanism,
     Question,
     Refused,
-    Respond,
     ServerContext,
     ServerExchange,
     ServerMechanism,
     ServerStep,
+    SoleResponse,
     Verified,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-__all__ = ["Plain", "PlainServer"]
-
 NAME: Final = "PLAIN"
 PART_LIMIT: Final = 255
-"""Octets of a user name or password that a server takes: what RFC 4616, section 2 demands, no more."""
+"""Octets of a user name or password that a server accepts (RFC 4616, section 2)."""
 
 
 class Plain(ClientMechanism):
-    """Authenticate by user name and password.
+    """Log in with a user name and a password.
 
-    A password may be longer than the 255 octets that every server takes: some take a token there.
+    The password may be longer than the 255 octets that every server accepts, because some accept a token there.
 
     Raises:
-        LocalProtocolError: the user name is empty or longer than 255 octets of UTF-8, or a part holds a NUL.
+        LocalProtocolError: the user name is empty or longer than 255 octets of UTF-8, or a part contains a NUL.
     """
 
     __slots__ = ("_message", "username")
@@ -55,36 +53,26 @@ class Plain(ClientMechanism):
         user = _encode("user name", username)
         if not 0 < len(user) <= PART_LIMIT:
             raise LocalProtocolError(
-                f"a user name has 1 to {PART_LIMIT} octets, not {len(user)} (RFC 4616, 2)"
+                f"a user name must have 1 to {PART_LIMIT} octets, not {len(user)} (RFC 4616, 2)"
             )
         self.username: Final = username
         self._message: Final = b"\0%b\0%b" % (user, _encode("password", password))
 
     def begin(self, context: ClientContext) -> ClientExchange:  # noqa: ARG002 - of no use to it
-        return _PlainClient(self._message)
+        return SoleResponse(self._message)
 
     def __repr__(self) -> str:
         return f"Plain({self.username!r}, ...)"
 
 
-class _PlainClient(ClientExchange):
-    __slots__ = ("_message",)
-
-    def __init__(self, message: bytes) -> None:
-        self._message = message
-
-    def start(self) -> Respond:
-        return Respond(self._message)
-
-
 class PlainServer(ServerMechanism):
-    """Check user names and passwords, either against a mapping or by asking the application.
+    """Check user names and passwords, by a mapping or by a function.
 
     Args:
-        users: passwords by user name; looked up at every attempt, so it may change.
-        verify: called with user name and password, returns True if they belong together.
-        permitted: whether this transport keeps the password secret, or was allowed not to. An
-            exchange on one that is not is refused, even though nobody should have offered it.
+        users: passwords by user name; read at every attempt, so it may change.
+        verify: an async function that takes user name and password, and returns True if they belong together.
+        permitted: whether this transport keeps the password secret, or need not. If False, every exchange is
+            refused, even if the mechanism was offered by mistake.
 
     Raises:
         LocalProtocolError: not exactly one of ``users`` and ``verify``.
@@ -116,8 +104,8 @@ class PlainServer(ServerMechanism):
             return Question(f"PLAIN: verify user {username!r}", partial(self._verify, username, password))
         assert self._users is not None
         expected = self._users.get(username)
-        # The same work for an unknown user as for a wrong password, and digests of one length,
-        # so that time tells neither who exists nor how long a password is.
+        # An unknown user takes the same work as a wrong password, and digests have one length, so that
+        # the time reveals neither which users exist nor how long a password is.
         same = compare_digest(_digest(password), _digest(password + "?" if expected is None else expected))
         return Verified(username) if same and expected is not None else Refused()
 
@@ -145,18 +133,21 @@ class _PlainServer(ServerExchange):
         return self._check(self._username, password)
 
     def answer(self, value: object) -> ServerStep:
-        # ``is True``: a coroutine that nobody awaited, or a record of the user, is no yes.
+        # ``is True``: a coroutine that was not awaited, or a record of the user, must not count as True.
         return Verified(self._username) if value is True else Refused()
 
 
 def _parse(message: bytes) -> tuple[str, str] | None:
-    """User name and password, or None for whatever the grammar does not allow (RFC 4616, section 2)."""
+    """Return user name and password, or None for an invalid message.
+
+    RFC 4616, section 2 has the grammar.
+    """
     parts = message.split(b"\0")
     if len(parts) != 3 or not all(len(part) <= PART_LIMIT for part in parts):
         return None
     authzid, authcid, password = parts
     if not authcid or not password or authzid not in (b"", authcid):
-        return None  # to act for another user is nothing that we could authorise
+        return None  # we cannot authorise a user to act as another
     try:
         return authcid.decode(), password.decode()
     except UnicodeDecodeError:
@@ -167,10 +158,10 @@ def _encode(what: str, text: str) -> bytes:
     try:
         octets = text.encode()
     except UnicodeEncodeError:
-        # ``from None``: the original exception would carry the whole text, be it the password.
-        raise LocalProtocolError(f"the {what} holds a lone surrogate, which UTF-8 cannot") from None
+        # ``from None``, because the original exception contains the whole text, which may be the password.
+        raise LocalProtocolError(f"the {what} contains a lone surrogate, which UTF-8 cannot encode") from None
     if b"\0" in octets:
-        raise LocalProtocolError(f"the {what} holds a NUL, which PLAIN cannot carry (RFC 4616, 2)")
+        raise LocalProtocolError(f"the {what} contains a NUL, which PLAIN cannot carry (RFC 4616, 2)")
     return octets
 
 

@@ -1,14 +1,13 @@
 """SCRAM, the client's side (RFC 5802, RFC 7677).
 
-The server's proof comes as one more challenge or with the outcome (5.3.3.5), according to the
-server; either way the exchange is not believed without it. With ``-PLUS`` both proofs hold for
-this TLS connection only, so that nobody in the middle can pass them on.
+The server's proof arrives in one more challenge or in the outcome (5.3.3.5), depending on the
+server; without it the exchange fails. With ``-PLUS`` both proofs are valid
+for this TLS connection only, so that no attacker in the middle can pass them on.
 
-A server chooses how many iterations the key derivation takes. Too few are refused, too many too,
-and a long one becomes a ``Question`` that is ``work``, for adapters that have threads.
+The server selects the number of iterations of the key derivation. Too few are refused, too many too,
+and a long derivation becomes a ``Question`` with ``work``, for adapters that have threads.
 
-Messages and keys, and why they are made by hand: ``scram_messages``. Knows no TLS: what an
-exchange is bound to comes in as a value.
+``scram_messages`` has the messages and keys. Knows no TLS: the channel binding is an argument.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from functools import partial
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, cast
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.protocol_rules import SASL_CHALLENGE
-from trio_amqp10.spec.security import SaslCode
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.peer_rules import SASL_CHALLENGE
 
+from .codes import SaslCode
 from .errors import AuthenticationError
 from .mechanism import ClientContext, ClientExchange, ClientMechanism, ClientStep, Question, Respond
 from .saslprep import prepare
@@ -50,23 +49,21 @@ from .scram_messages import (
 if TYPE_CHECKING:
     from .scram_messages import ServerFirst
 
-__all__ = ["Scram"]
-
 
 class Scram(ClientMechanism):
-    """Authenticate by user name and password, without showing the password to anyone.
+    """Log in with a user name and a password, without revealing the password.
 
     Args:
         username: at most 255 octets once prepared (RFC 4013).
         password: the same; it may be empty.
         mechanism: ``SCRAM-SHA-512``, ``SCRAM-SHA-256`` or ``SCRAM-SHA-1``; with ``-PLUS`` the
-            exchange is bound to the TLS connection, and is not used where there is none.
+            exchange is bound to the TLS connection, and is not used without TLS.
         channel_binding: the type of channel binding to use, for a server that knows only one:
-            ``tls-server-end-point`` or ``tls-exporter``. None: the first of these that there is.
+            ``tls-server-end-point`` or ``tls-exporter``. None: the first of these that the connection has.
         max_iterations: rounds of key derivation that a server may demand.
 
     Raises:
-        LocalProtocolError: no such mechanism or type; a name or password that RFC 4013 prohibits, or too long.
+        LocalProtocolError: no such mechanism or type; RFC 4013 prohibits the name or password, or it is too long.
     """
 
     __slots__ = ("_bindings", "_max_iterations", "_password", "name", "username")
@@ -81,9 +78,9 @@ class Scram(ClientMechanism):
         max_iterations: int = MAX_ITERATIONS,
     ) -> None:
         if base_name(mechanism) not in HASHES:
-            raise LocalProtocolError(f"{mechanism!r} is no SCRAM mechanism that is known here")
+            raise LocalProtocolError(f"{mechanism!r} is no known SCRAM mechanism")
         if channel_binding is not None and channel_binding not in BINDINGS:
-            raise LocalProtocolError(f"{channel_binding!r} is no type of channel binding that is used here")
+            raise LocalProtocolError(f"{channel_binding!r} is no known type of channel binding")
         self.name: str = mechanism
         self.username: Final = prepare(username, "user name")
         self._password: Final = prepare(password, "password", empty=True)
@@ -97,7 +94,7 @@ class Scram(ClientMechanism):
         binding = self._binding(context)
         data = b""
         if not self.name.endswith(PLUS):
-            # ``y`` tells a server that did offer -PLUS that someone on the way took it from its list.
+            # ``y`` shows a server that did offer -PLUS that an attacker removed it from the list (RFC 5802, 6).
             could = binding is not None and self.name + PLUS not in context.offered
             header = "y,," if could else "n,,"
         elif binding is None:
@@ -187,15 +184,18 @@ class _ScramClient(ClientExchange):
             try:
                 signature = parse_server_final(data)
             except MalformedError as error:
-                return f"the server said ok, and sent {error}"
+                return f"the server accepted the login, but sent {error}"
             return self._doubt(signature)
-        return None if self._awaits is _Awaits.OUTCOME else "the server said ok, but did not prove who it is"
+        return (
+            None
+            if self._awaits is _Awaits.OUTCOME
+            else "the server accepted the login, but did not prove its identity"
+        )
 
     def _server_first(self, first: ServerFirst) -> ClientStep:
+        # The server must append octets of its own to our nonce (RFC 5802, 5.1).
         if not first.nonce.startswith(self._nonce) or len(first.nonce) == len(self._nonce):
-            raise self._broken_off(
-                "the server did not add to our nonce: these may be words of an old exchange"
-            )
+            raise self._broken_off("the server did not extend our nonce: it may replay an old exchange")
         if first.iterations < MIN_ITERATIONS:
             raise self._broken_off(
                 f"the server asks for {first.iterations} iterations, fewer than {MIN_ITERATIONS}: too weak"
@@ -209,6 +209,7 @@ class _ScramClient(ClientExchange):
         derive = partial(
             derive_client_and_server_key, base_name(self._name), self._password, first.salt, first.iterations
         )
+        # A long derivation would block all other tasks, so the adapter may call it in a thread.
         if first.iterations > QUICK_ITERATIONS:
             return Question.of_work(f"{self._name}: {first.iterations} iterations", derive)
         return self._client_final(derive())
@@ -236,7 +237,7 @@ class _ScramClient(ClientExchange):
             return "the server refused the credentials"
         if compare_digest(signature, self._signature):
             return None
-        return "the server does not know the password either: it is not who it says"
+        return "the server does not know the password: another host impersonates it"
 
     def _broken_off(self, reason: str) -> AuthenticationError:
         return AuthenticationError(None, self._name, reason)

@@ -1,13 +1,13 @@
 """SCRAM, for both sides: the messages and the keys (RFC 5802, 3, 5 and 7).
 
-The grammar is read to the letter: attributes in their order, each once, Base64 in its one
-spelling. Extensions that need not be understood are passed over; ``m=``, which announces one that
-must be, is refused (section 5.1). So is any octet that leaves room for a second reading.
+The grammar is applied strictly: attributes in their order, each once, Base64 in canonical
+form. Optional extensions are skipped; ``m=``, which announces a mandatory
+extension, is refused (section 5.1), as is any ambiguous octet.
 
-All of it is hashlib and hmac. The library scramp would not do here: it fixes the cap on
-iterations, cannot take ``tls-exporter``, derives keys in the middle of a call (so that a long
-derivation cannot leave the event loop), takes salts of 12 octets and more only, and imports ssl
-and a source of randomness. It is what the tests hold this against.
+Only hashlib and hmac are used. The library scramp is not suitable: it fixes the limit on
+iterations, does not support ``tls-exporter``, derives keys within a call (so that a long
+derivation cannot leave the event loop), accepts only salts of at least 12 octets, and imports ssl
+and a source of randomness. The tests compare this module with it.
 
 Knows neither side, no connection and no user.
 """
@@ -25,35 +25,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "BINDINGS",
-    "HASHES",
-    "MAX_ITERATIONS",
-    "MIN_ITERATIONS",
-    "PLUS",
-    "QUICK_ITERATIONS",
-    "ClientFinal",
-    "ClientFirst",
-    "MalformedError",
-    "ServerFirst",
-    "auth_message",
-    "base64",
-    "base_name",
-    "binding_input",
-    "derive_client_and_server_key",
-    "escape_name",
-    "hash_of",
-    "hmac_of",
-    "make_nonce",
-    "parse_base64",
-    "parse_client_final",
-    "parse_client_first",
-    "parse_name",
-    "parse_server_final",
-    "parse_server_first",
-    "xor",
-]
-
 HASHES: Final[Mapping[str, str]] = {
     "SCRAM-SHA-512": "sha512",
     "SCRAM-SHA-256": "sha256",
@@ -61,16 +32,21 @@ HASHES: Final[Mapping[str, str]] = {
 }
 """The hash of each mechanism, best first."""
 PLUS: Final = "-PLUS"
-"""What the name of a mechanism ends in that is bound to the TLS connection."""
+"""The suffix of mechanisms that are bound to the TLS connection."""
 BINDINGS: Final = ("tls-server-end-point", "tls-exporter")
-"""Types of channel binding, best known first. ``tls-unique`` is not among them: it is undefined
-for TLS 1.3, and was broken before (RFC 9266)."""
+"""Types of channel binding, most common first.
+
+``tls-unique`` is missing: it is undefined for TLS 1.3, and was broken before (RFC 9266).
+"""
 MIN_ITERATIONS: Final = 4096
-"""RFC 5802, section 5.1, and RFC 7677, section 4."""
+"""The least iterations (RFC 5802, section 5.1; RFC 7677, section 4)."""
 MAX_ITERATIONS: Final = 1_000_000
-"""About a second of computing: what asks a client for more means harm (RFC 5802, section 9)."""
+"""About a second of computing.
+
+A server that asks a client for more is malicious (RFC 5802, section 9).
+"""
 QUICK_ITERATIONS: Final = 50_000
-"""What an event loop bears; more is work for a thread."""
+"""The most iterations in an event loop; more are done in a thread."""
 
 NONCE_OCTETS: Final = 24
 _MAX_DIGITS: Final = 9
@@ -83,37 +59,40 @@ _BINDING_FLAG: Final = re.compile(r"(?:([ny])|p=([A-Za-z0-9.-]+))\Z")
 
 
 class MalformedError(ValueError):
-    """A message that the grammar does not allow; says what is wrong and quotes none of it."""
+    """An invalid message; the reason quotes nothing of it."""
 
 
 # -- keys (section 3)
 
 
 def base_name(mechanism: str) -> str:
-    """The mechanism without ``-PLUS``: what decides on the hash and on the keys."""
+    """Return the mechanism without ``-PLUS``; hash and keys are the same."""
     return mechanism.removesuffix(PLUS)
 
 
 def derive_client_and_server_key(
     mechanism: str, password: str, salt: bytes, iterations: int
 ) -> tuple[bytes, bytes]:
-    """ClientKey and ServerKey of a prepared password; takes about a microsecond an iteration."""
+    """Return ClientKey and ServerKey of a prepared password.
+
+    It takes about a microsecond per iteration.
+    """
     salted = pbkdf2_hmac(HASHES[mechanism], password.encode(), salt, iterations)
     return hmac_of(mechanism, salted, b"Client Key"), hmac_of(mechanism, salted, b"Server Key")
 
 
 def hash_of(mechanism: str, data: bytes) -> bytes:
-    """H() of section 2.2."""
+    """Return H() of section 2.2."""
     return new(HASHES[mechanism], data).digest()
 
 
 def hmac_of(mechanism: str, key: bytes, data: bytes) -> bytes:
-    """HMAC() of section 2.2."""
+    """Return HMAC() of section 2.2."""
     return digest(key, data, HASHES[mechanism])
 
 
 def xor(left: bytes, right: bytes) -> bytes:
-    """Octet by octet, of two strings of one length."""
+    """Return the XOR of two octet strings of the same length."""
     return bytes(a ^ b for a, b in zip(left, right, strict=True))
 
 
@@ -121,27 +100,30 @@ def xor(left: bytes, right: bytes) -> bytes:
 
 
 def base64(data: bytes) -> str:
-    """As text."""
+    """Return Base64 as text."""
     return b64encode(data).decode("ascii")
 
 
 def make_nonce(entropy: Callable[[int], bytes]) -> str:
-    """32 characters that nobody can guess, none of them a comma."""
+    """Return 32 unpredictable characters without a comma."""
     return base64(entropy(NONCE_OCTETS))
 
 
 def escape_name(name: str) -> str:
-    """A saslname: a comma and an equals sign mean something else in these messages."""
+    """Return a saslname, in which comma and equals sign are escaped."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def binding_input(header: str, data: bytes) -> str:
-    """The value of ``c=``: the header as it was sent, and what the exchange is bound to."""
+    """Return the value of ``c=``: the header as it was sent, and the channel binding."""
     return base64(header.encode() + data)
 
 
 def auth_message(first_bare: str, server_first: str, final_without_proof: str) -> bytes:
-    """What both signatures are over: all that was said, so that nobody on the way can change it."""
+    """Return the text that both signatures cover.
+
+    It contains all messages, so that an attacker cannot change them.
+    """
     return f"{first_bare},{server_first},{final_without_proof}".encode()
 
 
@@ -153,11 +135,11 @@ class ClientFirst:
     """client-first-message: ``n,,n=user,r=nonce``."""
 
     header: str
-    """As it came, with both commas: it comes again in ``c=``."""
+    """The GS2 header as received, with both commas; ``c=`` repeats it."""
     flag: str
     """``n``, ``y`` or ``p``."""
     binding: str | None
-    """The type of channel binding that goes with ``p``."""
+    """The type of channel binding after ``p=``; otherwise None."""
     authzid: str
     username: str
     nonce: str
@@ -185,13 +167,13 @@ class ClientFinal:
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Raises MalformedError."""
+    """Return the client's first message. Raises MalformedError."""
     text = _text(message)
     flag, comma, rest = text.partition(",")
     authzid, second, bare = rest.partition(",")
     matched = _BINDING_FLAG.match(flag)
     if not (comma and second and matched):
-        raise MalformedError("a GS2 header that is none")
+        raise MalformedError("an invalid GS2 header")
     if authzid:
         if not authzid.startswith("a="):
             raise MalformedError("an authorization identity without its a=")
@@ -209,16 +191,16 @@ def parse_client_first(message: bytes) -> ClientFirst:
 
 
 def parse_server_first(message: bytes) -> ServerFirst:
-    """Raises MalformedError."""
+    """Return the server's first message. Raises MalformedError."""
     text = _text(message)
     nonce, salt, iterations = _values(text, "rsi")
     if not _NUMBER.match(iterations) or len(iterations) > _MAX_DIGITS:
-        raise MalformedError("an iteration count that is none")
+        raise MalformedError("an invalid iteration count")
     return ServerFirst(_nonce(nonce), parse_base64(salt), int(iterations), text)
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """Raises MalformedError."""
+    """Return the client's final message. Raises MalformedError."""
     text = _text(message)
     without_proof, comma, proof = text.rpartition(",")
     if not comma:
@@ -229,7 +211,10 @@ def parse_client_final(message: bytes) -> ClientFinal:
 
 
 def parse_server_final(message: bytes) -> bytes | None:
-    """The server's signature, or None if it is an error (``e=``) instead. Raises MalformedError."""
+    """Return the server's signature, or None for an error (``e=``).
+
+    Raises MalformedError.
+    """
     text = _text(message)
     if text.startswith("e="):
         _values(text, "e")
@@ -239,7 +224,7 @@ def parse_server_final(message: bytes) -> bytes | None:
 
 
 def parse_name(text: str) -> str:
-    """A saslname as the name that it spells. Raises MalformedError."""
+    """Return the name that a saslname stands for. Raises MalformedError."""
     if not _NAME.match(text):
         raise MalformedError("a name with a comma or an equals sign that is not escaped, or empty")
     return text.replace("=2C", ",").replace("=3D", "=")
@@ -253,13 +238,16 @@ def _text(message: bytes) -> str:
 
 
 def _values(text: str, wanted: str) -> list[str]:
-    """The values of the attributes named by the letters of ``wanted``; then extensions may follow."""
+    """Return the values of the attributes ``wanted``, by their letters, in this order.
+
+    Extensions may follow them.
+    """
     names: list[str] = []
     values: list[str] = []
     for part in text.split(","):
         matched = _ATTRIBUTE.match(part)
         if matched is None:
-            raise MalformedError("an attribute that is none")
+            raise MalformedError("an invalid attribute")
         names.append(matched[1])
         values.append(matched[2])
     if names[0] == "m":
@@ -276,11 +264,11 @@ def _nonce(text: str) -> str:
 
 
 def parse_base64(text: str) -> bytes:
-    """Octets of Base64 in its one spelling. Raises MalformedError."""
+    """Return the octets of canonical Base64. Raises MalformedError."""
     try:
         octets = b64decode(text.encode(), validate=True)
     except Base64Error:
-        raise MalformedError("Base64 that is none") from None
-    if base64(octets) != text:  # spare bits may be anything to the decoder
-        raise MalformedError("Base64 in another spelling than its own")
+        raise MalformedError("invalid Base64") from None
+    if base64(octets) != text:  # the decoder ignores the unused bits of the last character
+        raise MalformedError("Base64 that is not canonical")
     return octets

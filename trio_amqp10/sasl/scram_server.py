@@ -1,13 +1,13 @@
 """SCRAM, the server's side: salted keys, no password (RFC 5802, RFC 7677).
 
-A user who is not there gets a salt all the same, the same one each time, and is refused where a
-wrong password is: after the proof, in the same words. Otherwise anyone could ask who exists. The
-server's own proof goes out with the outcome (5.3.3.5), which saves a round.
+An unknown user gets a made-up salt, always the same one, and is refused exactly as a wrong
+password: after the proof, with the same outcome. Otherwise any client could find out which users exist. The
+server's own proof is sent with the outcome (5.3.3.5), which saves a round trip.
 
-With ``-PLUS`` the proofs hold for this TLS connection only. A client that says it could have used
-that, had it been offered (``y``), is refused if it was: someone on the way has changed the list.
+With ``-PLUS`` the proofs are valid for this TLS connection only. The flag ``y`` means that the client would have used
+``-PLUS`` if it had been offered; if it was offered, the client is refused, because an attacker has changed the list.
 
-Messages and keys: ``scram_messages``; what is kept of users: ``credentials``. Knows no TLS.
+``scram_messages`` has the messages and keys, ``credentials`` the users. Knows no TLS.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ from functools import partial
 from hmac import compare_digest
 from typing import TYPE_CHECKING, Final, cast
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
-from .credentials import DEFAULT_ITERATIONS, SALT_SIZE, KeysLike, ScramKeys, UserKeys
 from .mechanism import (
     Challenge,
     Question,
@@ -31,6 +30,7 @@ from .mechanism import (
     ServerStep,
     Verified,
 )
+from .salted_keys import DEFAULT_ITERATIONS, SALT_SIZE, KeysLike, ScramKeys, UserKeys
 from .saslprep import prepare
 from .scram_messages import (
     BINDINGS,
@@ -55,25 +55,23 @@ from .scram_messages import (
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-__all__ = ["PasswordKeys", "ScramServer", "made_up_salt"]
-
 
 def made_up_salt(secret: bytes, mechanism: str, username: str) -> bytes:
-    """A salt that looks like any other, the same each time, and that nobody else can tell."""
+    """Return a salt for a user, always the same, unpredictable without the secret."""
     return hmac_of(mechanism, secret, f"salt {mechanism} {username}".encode())[:SALT_SIZE]
 
 
 class ScramServer(ServerMechanism):
-    """Let in who knows the password, and prove to them that the server knows them.
+    """Accept clients that prove the password, and prove the server's identity to them.
 
     Args:
-        mechanism: as for ``Scram``. With ``-PLUS`` it is offered only where there is TLS to bind to.
-        credentials: salted keys by user name and mechanism; looked up at every attempt, so they may
-            change. Or an async function that is given a (prepared) user name and returns that
-            user's keys by mechanism, or None. What it raises is answered with ``sys``.
-        secret: at least 16 octets to make salts up from, for users who are not there. Keep it over
-            restarts, or whoever tries a name before and after one learns whether it exists.
-        iterations: those that are made up; None: as most users have, or 15,000.
+        mechanism: as for ``Scram``. With ``-PLUS`` it is offered only on TLS connections.
+        credentials: salted keys by user name and mechanism; read at every attempt, so they may
+            change. Or an async function that takes a (prepared) user name and returns that
+            user's keys by mechanism, or None. If it raises, the outcome is ``sys``.
+        secret: at least 16 octets from which the salts of unknown users are made. Keep it over
+            restarts, otherwise an attacker who tries a name before and after a restart learns whether it exists.
+        iterations: the number for unknown users; None: as most users have, or 15,000.
 
     Raises:
         LocalProtocolError: no such mechanism, or too short a secret.
@@ -90,7 +88,7 @@ class ScramServer(ServerMechanism):
         iterations: int | None = None,
     ) -> None:
         if base_name(mechanism) not in HASHES:
-            raise LocalProtocolError(f"{mechanism!r} is no SCRAM mechanism that is known here")
+            raise LocalProtocolError(f"{mechanism!r} is no known SCRAM mechanism")
         if len(secret) < SALT_SIZE:
             raise LocalProtocolError(f"a secret of {len(secret)} octets, fewer than {SALT_SIZE}")
         self.name: str = mechanism
@@ -116,7 +114,7 @@ class ScramServer(ServerMechanism):
         return Question(f"{self.name}: look up user {username!r}", partial(look_up, username))
 
     def _made_up(self, username: str) -> KeysLike:
-        """Keys for someone who is not there; no password has them, for nobody knows what hashes to them."""
+        """Return keys for an unknown user; no password fits them."""
         base = base_name(self.name)
         key = hmac_of(base, self._secret, b"no key")
         return ScramKeys(made_up_salt(self._secret, base, username), self._iterations, key, key)
@@ -180,7 +178,9 @@ class _ScramServer(ServerExchange):
 
     def answer(self, value: object) -> ServerStep:
         if value is not None and not isinstance(value, Mapping):
-            raise LocalProtocolError(f"the look-up of a user gave {type(value).__name__}, no mapping of keys")
+            raise LocalProtocolError(
+                f"the look-up of a user returned {type(value).__name__}, not a mapping of keys"
+            )
         return self._found(cast("UserKeys | None", value))
 
     def _client_first(self, first: ClientFirst) -> ServerStep:
@@ -189,15 +189,17 @@ class _ScramServer(ServerExchange):
         except LocalProtocolError:
             return Refused()
         if not self._flag_will_do(first) or first.authzid not in ("", first.username):
-            return Refused()  # to act for another user is nothing that we could authorise
+            return Refused()  # we cannot authorise a user to act as another
         self._first = first
         self._nonce = first.nonce + make_nonce(self._context.entropy)
         found = self._look_up(self._username)
         return found if isinstance(found, Question) else self._found(found)
 
     def _flag_will_do(self, first: ClientFirst) -> bool:
+        # -PLUS requires a channel binding that this connection has (RFC 5802, 6).
         if self._name.endswith(PLUS):
             return first.binding in BINDINGS and first.binding in self._context.channel_bindings
+        # ``y`` is valid only if -PLUS was not offered; otherwise an attacker removed it from the list.
         plus_offered = any(base + PLUS in self._context.offered for base in HASHES)
         return first.flag == "n" or (first.flag == "y" and not plus_offered)
 
@@ -220,6 +222,7 @@ class _ScramServer(ServerExchange):
             return Refused()
         client_key = xor(final.proof, signature)
         proven = compare_digest(hash_of(self._base, client_key), stored_key)
+        # All checks are made before any result is used, so that the time does not show which one failed.
         if not (bound and fresh and proven and self._known):
             return Refused()
         server_signature = hmac_of(self._base, self._keys.server_key, signed)
@@ -230,17 +233,16 @@ class _ScramServer(ServerExchange):
 
 
 class PasswordKeys(Mapping[str, UserKeys]):
-    """Keys of users whose passwords are at hand: made of a password once, at the first proof for it.
+    """Keys of users whose passwords are known, derived at the first proof for each.
 
-    The salt is made up in the same way as for those who are not there, and is known without
-    touching the password: up to the proof, which may fail for either, nothing differs in octets
-    or in time.
+    The salt is made in the same way as for unknown users, without
+    the password: until the proof, which may fail for either, the octets and the time do not differ.
 
     Args:
-        users: passwords by user name, the names prepared (RFC 4013); looked up at every attempt,
+        users: passwords by user name, the names prepared (RFC 4013); read at every attempt,
             so it may change. An empty password, or one that RFC 4013 prohibits, fails like a wrong
-            one, and ``SaslServer.error`` says why.
-        secret: at least 16 octets to make the salts from.
+            one, and ``SaslServer.error`` has the reason.
+        secret: at least 16 octets from which the salts are made.
     """
 
     __slots__ = ("_made", "_secret", "_users")
@@ -269,7 +271,7 @@ class PasswordKeys(Mapping[str, UserKeys]):
 
 
 class _LazyKeys:
-    """Salt now, keys when somebody looks."""
+    """Keys of a password that are derived on first use; the salt is known before."""
 
     __slots__ = ("_keys", "_mechanism", "password", "salt")
 

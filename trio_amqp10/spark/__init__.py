@@ -1,54 +1,54 @@
-"""AMQP in and out of Spark, through PySpark (docs/how-to/spark).
+"""Spark's source and sink for AMQP, through PySpark (docs/how-to/spark).
 
-With the extra ``spark`` installed, ``format("amqp10")`` is there by itself: Spark finds the package
-``pyspark_amqp10``, which names ``datasource.Amqp10DataSource``. Of this package only ``datasource``,
-``readers``, ``offset_stream`` and ``writers`` need PySpark; a container that keeps a ``Ledger`` does not.
+With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: Spark finds the package
+``pyspark_amqp10``, which names ``datasource.Amqp10DataSource``. Only the modules ``datasource``,
+``readers``, ``offset_stream`` and ``writers`` need PySpark; a container with a ``Ledger`` does not.
 
 ==================== ================================================================================
-``options``          what ``.option(...)`` may say
+``options``          the options of ``.option(...)``
 ``schema``           the columns of a message, and their Arrow types
 ``typed_json``       values of maps as JSON and back, with or without their AMQP types
 ``section_columns``  sections of a message, straight from its octets
 ``arrow_arrays``     sections of many messages as columns
 ``property_columns`` application-properties as columns of their own
-``rows``             messages to rows, rows to batches
-``message_encoder``  batches to messages
-``backlog``          what a query can read, and whoever receives it
-``spool``            what was received and not yet consumed by Spark, on disk: files only
-``segments``         what a file of the spool holds, and the rows that are made of it
-``credit_limit``     how much may be granted, in messages and in octets
-``recent_ids``       which messages the spool has had, by their ids
-``spool_terminus_store``    which deliveries it has, by their tags, for peers that keep links
-``spool_receiver``   the receiver, in a thread of its own: peer to spool
-``receiving_figures``  what the receiver does, in a file beside the spool
+``rows``             messages to rows, rows to Arrow batches
+``message_encoder``  Arrow batches to messages
+``backlog``          all rows that a query can read, and their receivers
+``spool``            received rows that Spark has not consumed, in files on disk
+``local_files``      locks and flushes of files
+``segments``         the content of a file of the spool, and the rows made from it
+``credit_limit``     the bound of link credit, in messages and in octets
+``recent_ids``       the message-ids that the spool has had lately
+``spool_terminus_store``  the unsettled deliveries of the spool, for peers that keep links
+``spool_receiver``   the receiver from a peer into the spool, in its own thread
+``receiving_figures``  the figures of a receiver, in a file beside the spool
 ``spool_writer``     deliveries to a segment of the spool
-``storage``          folders and object stores, whose names are written whole
-``manifests``        which rows a lane has, by names alone
-``lane_spool``       the spool of one lane, which one receiver writes
-``lanes_reader``     the rows of all lanes, which one query consumes
+``storage``          folders and object stores with atomic writes
+``manifest_catalog`` the rows of a lane, by the names of its files
+``lane_spool``       the spool of one lane, written by one receiver
+``lanes_reader``     the rows of all lanes, consumed by one query
 ``lane_program``     the process of a lane beside the driver
-``lane_processes``   all of those, started, watched and ended
-``first_copies``     each id once, whichever lane it came to
-``connections``      connections, made anew when they are lost
-``amqp091_peer``     connections of AMQP 0-9-1, as those of 1.0
-``connection_pool``  connections that outlive a task
-``source_selection`` sources that select
-``browse``           look at a queue
-``sink_delivery``    send a partition, and wait for every outcome
-``failure_points``   where tests let processes die
-``prefetch``         batches that are made while others are read
-``offset_reader``    messages that a peer numbers and keeps, read from any number on
-``ledger_node``      a node that takes each record once, for transactions that must happen once
-``readers``          what Spark calls to read a queue
-``offset_stream``    what Spark calls to read logs, as a stream or a range
-``writers``          what Spark calls to write
-``datasource``       what Spark calls first
-``batch_linger``     when rows are worth a batch
-``log_offsets``      how far a batch of logs goes, and where new ones begin
-``log_dialects``     how logs of RabbitMQ and of Event Hubs are read
-``query_watch``      how the queries of a session stand, for whoever watches
-``super_streams``    which streams of RabbitMQ there are
-``java_home``        what Spark needs beside Python
+``lane_processes``   starts, watches and ends the processes of lanes
+``first_copies``     drops messages that another lane has too
+``connections``      connections, and reconnecting when they are lost
+``amqp091_peer``     AMQP 0-9-1 behind the interface of AMQP 1.0
+``connection_pool``  connections that are kept between tasks
+``source_selection`` selector, copying and durability of a source
+``browse``           reads copies of the messages of a queue
+``sink_delivery``    sends the messages of a task, and waits for every outcome
+``prefetch``         makes batches ahead of the thread that reads them
+``offset_reader``    reads messages of a log, from any number on
+``ledger_node``      a queue that takes each record once, for exactly-once transactions
+``readers``          the readers of a queue that Spark calls
+``offset_stream``    the readers of logs that Spark calls
+``writers``          the writers that Spark calls
+``datasource``       the data source that Spark finds
+``batch_linger``     decides when to offer rows as a batch
+``log_offsets``      computes the offsets of a batch of logs
+``log_dialects``     the offsets of RabbitMQ streams and of event hubs
+``query_watch``      figures of the queries of a session
+``super_streams``    finds the streams of RabbitMQ
+``java_home``        finds a Java for Spark
 ==================== ================================================================================
 """
 

@@ -1,19 +1,21 @@
-"""AMQP 0-9-1 for the pipeline: as much of a connection of AMQP 1.0 as it uses, over the client of ``amqp091``.
+"""AMQP 0-9-1 for the pipeline, behind the interface of an AMQP 1.0 connection.
+
+Only the part of the interface that the pipeline uses is there, over the client of ``amqp091``.
 
 ====================  ==========================================================================================
-of AMQP 1.0           here
+AMQP 1.0              AMQP 0-9-1
 ====================  ==========================================================================================
-an address            a queue by its name, or as RabbitMQ 4 has it: ``/queues/NAME``, ``/exchanges/NAME[/KEY]``
-credit                the prefetch of a consumer, which is cancelled and made anew where that is to be another
+an address            a queue by its name, or in the form of RabbitMQ 4: ``/queues/NAME``, ``/exchanges/NAME[/KEY]``
+credit                the prefetch of a consumer, which is replaced when the prefetch must change
 accepted, rejected    ``basic.ack``; ``basic.reject`` without requeue
 drain                 as many messages as the queue had when the receiver was opened
 the bare message      by ``amqp091.translate``, either way, so that the columns are those of AMQP 1.0
 an outcome            a publisher confirm; a nack or a return (mandatory) is ``rejected``
 ====================  ==========================================================================================
 
-There are no selectors, transactions, links that are kept, and copies: the options see to it.
+Selectors, transactions, kept links and copies do not exist here; the options refuse them.
 
-Sections: 0-9-1, classes basic and queue; RabbitMQ's confirms. Knows connections; of Spark, nothing.
+Sections: 0-9-1, classes basic and queue; RabbitMQ's confirms. Knows connections, not Spark.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
-from trio_amqp10.amqp091.translate import to_publication
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.amqp091.conversion.translate import to_publication
+from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -36,27 +38,30 @@ if TYPE_CHECKING:
 
     from .options import PeerOptions
 
-__all__ = ["is_091_loss", "open_091", "place_of"]
-
 _MOST_PREFETCH: Final = 65_535
 _WINDOW: Final = 10_000
 """Publishes that may wait for their confirm; ``maxInFlight`` is usually lower."""
 _QUEUES, _EXCHANGES = "/queues/", "/exchanges/"
 
 
-def is_091_loss(failure: BaseException, came_through: bool) -> bool | None:
-    """Whether another attempt may be luckier after this failure of the client; None if it is not the client's."""
-    if isinstance(failure, (amqp091.PublishInDoubtError, amqp091.ConsumerCancelledError)):
+def is_091_loss(failure: BaseException | None, came_through: bool) -> bool | None:
+    """Whether another attempt may succeed; None for a failure that is not of 0-9-1."""
+    if isinstance(failure, amqp091.PublishInDoubtError):
+        return is_091_loss(failure.__cause__, came_through) is not False
+    if isinstance(failure, amqp091.ConsumerCancelledError):
         return True
     if isinstance(failure, amqp091.NotFoundError):
-        return came_through  # at first a wrong name; later perhaps a broker that is not all there yet
+        return came_through  # at first the name is wrong; later the broker may still be starting
     if isinstance(failure, (amqp091.ConnectionClosedError, amqp091.ChannelClosedError)):
         return failure.may_retry
     return None
 
 
 def place_of(address: str) -> tuple[str, str]:
-    """The exchange and the routing key of an address; a queue is a routing key of the exchange without a name."""
+    """Return the exchange and the routing key of an address.
+
+    A queue is a routing key of the exchange without a name.
+    """
     if address.startswith(_QUEUES):
         return "", unquote(address.removeprefix(_QUEUES))
     if address.startswith(_EXCHANGES):
@@ -67,15 +72,15 @@ def place_of(address: str) -> tuple[str, str]:
 
 @asynccontextmanager
 async def open_091(options: PeerOptions, sasl: Any) -> AsyncGenerator[amqp.Connection]:
-    """A connection, as ``connections.dial`` has it.
+    """Open a connection for ``connections.dial``.
 
     Args:
-        options: whom to dial.
-        sasl: by which mechanism; None for the usual ones.
+        options: the peer and the limits of the connection.
+        sasl: the SASL mechanism; None for the default ones.
 
     Raises: as ``amqp091.open_connection``.
 
-    Cancelled: it is closed.
+    Cancelled: the connection is closed.
     """
     async with amqp091.open_connection(
         options.dial_url(),
@@ -93,12 +98,12 @@ async def open_091(options: PeerOptions, sasl: Any) -> AsyncGenerator[amqp.Conne
 
 class _Remote:
     def __init__(self, connection: amqp091.Connection) -> None:
-        said = connection.server_properties
-        self.container_id = str(said.get("cluster_name") or said.get("product") or "")
+        properties = connection.server_properties
+        self.container_id = str(properties.get("cluster_name") or properties.get("product") or "")
 
 
 class _Connection:
-    """What is used of ``amqp.Connection``."""
+    """The part of ``amqp.Connection`` that the pipeline uses."""
 
     def __init__(self, connection: amqp091.Connection) -> None:
         self._connection = connection
@@ -137,12 +142,14 @@ class _Connection:
 
 
 class _Receiver:
-    """What is used of ``amqp.Receiver``: a consumer that never hands out more than was granted.
+    """The part of ``amqp.Receiver`` that the pipeline uses, over a consumer.
+
+    It never hands out more messages than were granted.
 
     Attributes:
-        credit: messages that were granted and not handed out.
-        available: messages that waited when it was opened, and were not drained since.
-        closed: whether it was closed here.
+        credit: messages that were granted and not handed out yet.
+        available: messages that the queue had when the receiver was opened, without the drained ones.
+        closed: whether ``aclose`` was called.
     """
 
     def __init__(self, connection: amqp091.Connection, queue: amqp091.Queue, ready: int) -> None:
@@ -159,12 +166,12 @@ class _Receiver:
 
     @property
     def buffered(self) -> int:
-        """What a drain that was given up has brought."""
+        """The number of messages that a cancelled drain has received."""
         return len(self._here)
 
     @property
     def remote(self) -> Any:
-        """Nothing was asked of a source, and so none is to be checked."""
+        """Raise ``LocalProtocolError``: there is no source to check."""
         raise LocalProtocolError("AMQP 0-9-1 has no sources")
 
     def check_alive(self) -> None:
@@ -179,7 +186,10 @@ class _Receiver:
         return self._taken(await consumer.receive_many(max(1, min(maximum, self.credit))))
 
     async def drain(self) -> list[_Delivery]:
-        """As many as there were when it was opened, no more than were granted. Cancelled: what came is ``buffered``."""
+        """Receive messages that the queue had at the opening, at most as many as granted.
+
+        Cancelled: the messages that came are ``buffered``.
+        """
         wanted = min(self.credit, self.available)
         if wanted:
             consumer = await self._consuming_as_granted()
@@ -199,7 +209,10 @@ class _Receiver:
         return [_Delivery(each, self) for each in deliveries]
 
     async def _consuming_as_granted(self) -> amqp091.Consumer:
-        """The server has one limit, for what is under way and for what is unsettled: about that many are granted."""
+        """Return a consumer whose prefetch is about the credit plus unsettled messages.
+
+        The server has one limit for messages on their way and unsettled ones (``basic.qos``).
+        """
         limit = max(1, min(_MOST_PREFETCH, self.credit + self.unsettled))
         if self._consumer is None or not self._prefetch <= 4 * limit <= 8 * self._prefetch:
             await self._stop_consuming()
@@ -209,13 +222,13 @@ class _Receiver:
         return self._consumer
 
     async def _stop_consuming(self) -> None:
-        """The server puts back in their places what was not received."""
+        """Cancel the consumer; the server requeues the messages that were not received."""
         consuming, self._consuming, self._consumer = self._consuming, None, None
         if consuming is not None:
             await consuming.__aexit__(None, None, None)
 
     async def aclose(self) -> None:
-        """Consume no more; what was received can be settled as long as its channel is open."""
+        """Stop consuming; received messages can be settled as long as the channel is open."""
         self.closed = True
         try:
             await self._stop_consuming()
@@ -224,7 +237,7 @@ class _Receiver:
 
 
 class _Delivery:
-    """What is used of ``amqp.Delivery``: the octets of the bare message, and two outcomes."""
+    """The part of ``amqp.Delivery`` that the pipeline uses, with two outcomes."""
 
     __slots__ = ("_delivery", "_receiver", "payload", "tag")
 
@@ -243,11 +256,11 @@ class _Delivery:
     def accept(self) -> None:
         self._settle(reject=False)
 
-    def reject(self, condition: object, description: str) -> None:  # noqa: ARG002 - which 0-9-1 cannot say
+    def reject(self, condition: object, description: str) -> None:  # noqa: ARG002 - 0-9-1 has no place for it
         self._settle(reject=True)
 
     def _settle(self, *, reject: bool) -> None:
-        """Raises: LocalProtocolError, if its channel is gone: it will come again."""
+        """Settle the delivery; raise ``LocalProtocolError`` if the channel is closed."""
         try:
             if reject:
                 self._delivery.reject(requeue=False)
@@ -258,7 +271,7 @@ class _Delivery:
             amqp091.ChannelClosedError,
             trio.ClosedResourceError,
         ) as gone:
-            raise LocalProtocolError(f"it cannot be settled: {gone}") from gone
+            raise LocalProtocolError(f"the delivery cannot be settled: {gone}") from gone
         self._receiver.unsettled -= 1
 
 
@@ -266,7 +279,10 @@ class _Delivery:
 
 
 class _Sender:
-    """What is used of ``amqp.Sender``: each message is confirmed, and an error if no queue gets it."""
+    """The part of ``amqp.Sender`` that the pipeline uses, with confirms.
+
+    A message that no queue takes is rejected (mandatory).
+    """
 
     def __init__(self, publisher: amqp091.Publisher, exchange: str, routing_key: str) -> None:
         self._publisher = publisher
@@ -274,7 +290,7 @@ class _Sender:
         self._routing_key = routing_key
 
     def send_nowait(self, message: amqp.Message, transaction: object = None) -> _Outgoing:  # noqa: ARG002
-        """Never at once: the server may have blocked publishers."""
+        """Raise ``trio.WouldBlock``: the server may have blocked publishers."""
         raise trio.WouldBlock
 
     async def transmit(self, message: amqp.Message, transaction: object = None) -> _Outgoing:  # noqa: ARG002
@@ -292,7 +308,7 @@ class _Sender:
 
 
 class _Outgoing:
-    """What is used of ``amqp.OutgoingDelivery``."""
+    """The part of ``amqp.OutgoingDelivery`` that the pipeline uses."""
 
     __slots__ = ("_ticket",)
 

@@ -1,6 +1,6 @@
-"""Arrays: a section of all rows as columns (3.2).
+"""Turns one section of all rows into Arrow arrays (3.2).
 
-Knows what ``section_columns`` makes of sections; neither octets nor options.
+Knows the values that ``section_columns`` reads; neither octets nor options.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from trio_amqp10.message.sections import Data, Sequence, Value
-from trio_amqp10.wire.encode import encode
+from trio_amqp10.amqp10.message.sections import Data, Sequence, Value
+from trio_amqp10.amqp10.wire.encode import encode
 
 from .schema import HEADER, PROPERTIES
 from .section_columns import NO_PROPERTIES
-from .typed_json import to_text
+from .typed_json import to_json_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from collections.abc import Sequence as Several
 
-__all__ = ["Opaque", "bodies", "headers", "maps", "properties"]
-
 
 class Opaque(bytes):
-    """A payload of whose sections nothing is known: of another format (2.8.11), or broken."""
+    """A payload without known sections: of another format (2.8.11), or damaged."""
 
 
 _TEXT: Final = pa.string()
@@ -38,7 +36,7 @@ _KINDS: Final[dict[type, str | None]] = {
 
 
 def bodies(bodies: list[Any], names: frozenset[str]) -> dict[str, pa.Array]:
-    """The columns that a body makes, those of them that are among ``names``."""
+    """Return the columns of the bodies, as far as ``names`` has them."""
     count = len(bodies)
     made: dict[str, pa.Array] = {}
     classes = set(map(type, bodies))
@@ -72,7 +70,7 @@ def _octets(body: Any) -> bytes | None:
 
 
 def _content(body: Any) -> bytes | None:
-    """What a body says, whatever its section: octets as they are, text as UTF-8, all else as JSON."""
+    """Return a body as octets: binary unchanged, text as UTF-8, other values as JSON."""
     if isinstance(body, Data):
         return b"".join(body.chunks)
     value = body.value if isinstance(body, Value) else body
@@ -80,27 +78,27 @@ def _content(body: Any) -> bytes | None:
         return value
     if isinstance(value, str):
         return value.encode()
-    said = _json(body)
-    return None if said is None else said.encode()
+    written = _json(body)
+    return None if written is None else written.encode()
 
 
 def _json(body: Any) -> str | None:
     if _KINDS.get(body.__class__, "value") not in ("value", "sequence"):
         return None
     if isinstance(body, Sequence):
-        return to_text([item for items in body.lists for item in items])
-    return to_text(body.value if isinstance(body, Value) else body)
+        return to_json_text([item for items in body.lists for item in items])
+    return to_json_text(body.value if isinstance(body, Value) else body)
 
 
 _PROPERTIES: Final = list(PROPERTIES)
-"""The fields of the struct."""
+"""The fields of the struct ``properties``."""
 
 
 def properties(rows: list[Any]) -> pa.Array:
-    """The struct; None for a row without the section."""
+    """Return the struct column ``properties``; null for a row without the section."""
     count = len(rows)
-    said = [NO_PROPERTIES if row is None else row for row in rows]
-    columns: Iterable[Several[Any]] = zip(*said, strict=True) if said else [()] * len(_PROPERTIES)
+    filled = [NO_PROPERTIES if row is None else row for row in rows]
+    columns: Iterable[Several[Any]] = zip(*filled, strict=True) if filled else [()] * len(_PROPERTIES)
     arrays = [
         pa.nulls(count, each.type) if column.count(None) == count else pa.array(column, each.type)
         for each, column in zip(_PROPERTIES, columns, strict=True)
@@ -110,8 +108,8 @@ def properties(rows: list[Any]) -> pa.Array:
 
 
 def headers(rows: list[Any]) -> pa.Array:
-    """The struct, of tuples; as a rule all rows have the same."""
-    if rows and rows.count(rows[0]) == len(rows):
+    """Return the struct column ``header`` from one tuple for each row."""
+    if rows and rows.count(rows[0]) == len(rows):  # usually: all messages have the same header
         return pa.repeat(pa.array(rows[:1], HEADER)[0], len(rows))
     return pa.array(rows, HEADER)
 
@@ -120,7 +118,7 @@ _MAP: Final = pa.map_(_TEXT, _TEXT)
 
 
 def maps(rows: list[Any]) -> pa.Array:
-    """Maps, of pairs; None for a row without any."""
+    """Return a map column from lists of pairs; null for a row with None."""
     if rows.count(None) == len(rows):
         return pa.nulls(len(rows), _MAP)
     return pa.array(rows, _MAP)

@@ -1,13 +1,13 @@
-"""Backlog: all that was received and that Spark has not consumed, and whoever receives it.
+"""Backlog: all received rows that Spark has not consumed, and their receivers.
 
-Rows are in the query's own spool, where one process receives (``lanes=1`` and a folder), and in lanes. Either may have rows of former
-runs, for ``lanes`` may change: what receives is decided by the options, what is read by what is there. An offset says how far both are
-consumed::
+Rows are in the query's own spool, if one process receives (``lanes=1`` and a folder), and in lanes. Both may have rows of earlier
+runs, because ``lanes`` may change: the options decide which receivers run, and all rows that exist are read. An offset holds how far
+both are consumed::
 
     {"spool": UUID, "seq": ROW}                                        the spool
-    {"spool": UUID, "seq": ROW, "lanes": {"lane-0/EPOCH": ROW, ...}}   and lanes, once there are any
+    {"spool": UUID, "seq": ROW, "lanes": {"lane-0/EPOCH": ROW, ...}}   and lanes, if there are any
 
-Knows spools, lanes and receivers; Spark's classes are for ``readers``.
+Knows spools, lanes and receivers, not Spark.
 """
 
 from __future__ import annotations
@@ -28,39 +28,37 @@ from .spool_receiver import SpoolReceiver
 from .storage import open_store
 
 if TYPE_CHECKING:
-    from .manifests import Positions
+    from .manifest_catalog import Positions
     from .options import QueueOptions
     from .spool import Slice
     from .storage import Store
 
-__all__ = ["Backlog", "Position"]
-
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 _FAST: Final = 10_000
-"""Messages a second that make a batch of Spark's worth waiting for."""
+"""The messages a second above which a larger batch is worth waiting for."""
 _LOOK: Final = 0.1
-"""Seconds between two looks at lanes that are waited for."""
+"""Seconds between two checks of lanes while waiting for rows."""
 _MEASURED: Final = 0.2
-"""Seconds over which the rate of lanes is measured, at least."""
+"""The least seconds over which the rate of lanes is measured."""
 _SPOOL: Final = "spool.json"
 
 
 class Position(NamedTuple):
-    """How far rows are consumed: of the spool, and of each epoch of each lane."""
+    """The next row of the spool, and of each epoch of each lane."""
 
     row: int
     lanes: Positions
 
 
 class Backlog:
-    """What a query of these options can read.
+    """The rows that a query with these options can read.
 
     Args:
         options: of the reader.
 
     Raises:
-        SpoolError: another query has it, or it is damaged.
-        OSError: it cannot be used.
+        SpoolError: another query has the spool open, or the spool is damaged.
+        OSError: the store cannot be used.
     """
 
     def __init__(self, options: QueueOptions) -> None:
@@ -90,7 +88,11 @@ class Backlog:
     # -- receiving --------------------------------------------------------------------------
 
     def receive(self, *, emptying: bool) -> None:
-        """Begin to receive, if that has not begun: ``emptying`` takes what is there, and no more."""
+        """Start the receivers, unless they run already or other programs receive.
+
+        Args:
+            emptying: whether to stop when all messages that are in the queue now were received.
+        """
         if self._receiver is not None or self._processes is not None or self._external:
             return
         if self._options.has_lanes:
@@ -99,13 +101,13 @@ class Backlog:
             )
             return
         assert self._spool is not None  # a URI has lanes
-        # The process is this reader's alone. Rows are made by the thousand and die together, and to look through them
-        # for cycles again and again is a sixth of the work.
+        # The process belongs to this reader alone. Rows are made by the thousand and die together, so that frequent
+        # searches for reference cycles would cost a sixth of the time.
         gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
         self._receiver = SpoolReceiver(self._options, self._spool, emptying=emptying)
 
     def check(self) -> None:
-        """Raise what receiving has failed with.
+        """Raise the failure of a receiver, if one has failed.
 
         Raises:
             SpoolReceiverError, LaneError: with the peer's condition in its text.
@@ -115,7 +117,7 @@ class Backlog:
                 receiving.check()
 
     def wait(self, start: Position, most: int | None) -> None:
-        """Wait until so many rows are there, all is taken that there is to take, or receiving has failed."""
+        """Wait until ``most`` rows are there, the queue is empty, or receiving has failed."""
         spool = self._spool
         if self._receiver is not None and spool is not None:
             self._receiver.wait_until(
@@ -123,7 +125,7 @@ class Backlog:
             )
         while self._processes is not None and not self._processes.finished:
             rows = self.rows(start, self.end(start))
-            # A lane that is full waits for Spark, whatever the others do.
+            # A full lane receives nothing until Spark consumes rows, so waiting longer would bring nothing from it.
             if (most is not None and rows >= most) or (rows and self._fills(start)):
                 return
             self._processes.check()
@@ -132,43 +134,43 @@ class Backlog:
             self._lanes.expire()
 
     def _fills(self, start: Position) -> bool:
-        """Whether lanes may be full, each with its share of the bound."""
+        """Whether a lane may be full: each has its share of ``spool.maxBytes``."""
         assert self._lanes is not None
         share = self._options.spool_max_bytes // cast("int", self._options.lanes)
         return max(self._lanes.octets(start.lanes).values(), default=0) >= share
 
     def freeze(self) -> None:
-        """Where others receive: what is there now is all there is to this run."""
+        """Limit this run to the rows that are there now, if other programs receive."""
         if self._external and self._snapshot is None and self._lanes is not None:
             self._snapshot = self._lanes.ends(self._lanes.consumed)
 
     @property
     def full(self) -> bool:
-        """Whether what is consumed should be released at once: the spool is full, or lanes may be."""
+        """Whether consumed rows must be released at once: the spool or a lane may be full."""
         return self._lanes is not None or (self._spool is not None and self._spool.full)
 
     def is_resting(self, start: Position) -> bool:
-        """Whether no more comes until rows behind ``start`` are consumed."""
+        """Whether nothing more is received until rows after ``start`` are consumed."""
         if self._spool is not None and self._spool.full:
             return True
         return self._processes is not None and self._fills(start)
 
     @property
     def pressed(self) -> bool:
-        """Whether more than 10,000 messages a second come at present."""
+        """Whether more than 10,000 messages a second arrive at present."""
         return (self._receiver is not None and self._receiver.pressed) or self._rate > _FAST
 
     # -- what there is ----------------------------------------------------------------------
 
     def low(self) -> Position:
-        """Rows below are consumed."""
+        """Return the position up to which rows are consumed."""
         return Position(
             0 if self._spool is None else self._spool.low,
             {} if self._lanes is None else dict(self._lanes.consumed),
         )
 
     def end(self, start: Position) -> Position:
-        """How far rows go, from a position on.
+        """Return the end of the rows, given a position to begin from.
 
         Raises:
             SpoolError: rows are missing.
@@ -195,12 +197,19 @@ class Backlog:
             self._measured = now, rows
 
     def rows(self, start: Position, end: Position) -> int:
-        """How many rows are between two positions, in what was listed last."""
+        """Return how many rows are between two positions, by the last listing."""
         lanes = 0 if self._lanes is None else self._lanes.rows(start.lanes, end.lanes)
         return end.row - start.row + lanes
 
     def cut(self, start: Position, end: Position, rows: int | None, octets: int | None) -> Position:
-        """A position behind ``start`` with at most so many rows, and about so many octets; the spool's rows first."""
+        """Return the end of a batch with limits; the rows of the spool come first.
+
+        Args:
+            start: where the batch begins.
+            end: where it ends at the latest.
+            rows: the most rows; None for no limit.
+            octets: about the most octets; None for no limit.
+        """
         row = end.row
         if row > start.row:
             if rows is not None:
@@ -217,15 +226,15 @@ class Backlog:
     # -- offsets ----------------------------------------------------------------------------
 
     def offset(self, position: Position) -> dict[str, Any]:
-        """As Spark keeps it."""
-        said: dict[str, Any] = {"spool": self.id, "seq": position.row}
-        return said if self._lanes is None else said | {"lanes": position.lanes}
+        """Return a position as the offset that Spark keeps in its checkpoint."""
+        value: dict[str, Any] = {"spool": self.id, "seq": position.row}
+        return value if self._lanes is None else value | {"lanes": position.lanes}
 
     def position(self, offset: dict[str, Any]) -> Position:
-        """What an offset says, of this version or of one that knew no lanes.
+        """Return the position of an offset, of this version or of one without lanes.
 
         Raises:
-            SpoolError: it is not of this spool, or the rows are not there any more.
+            SpoolError: the offset belongs to another spool, or its rows are not there any more.
         """
         name, row = offset.get("spool"), offset.get("seq")
         lanes: Positions = dict(offset.get("lanes") or {})
@@ -245,10 +254,12 @@ class Backlog:
     # -- batches ----------------------------------------------------------------------------
 
     def slices(self, start: Position, end: Position) -> list[Slice]:
-        """Where the rows of a batch are; with ``dedup=message-id`` and lanes, each id once.
+        """Return where the rows of a batch are.
+
+        With ``dedup=message-id`` and lanes, only the first row of each message-id is among them.
 
         Raises:
-            SpoolError: some are not there any more.
+            SpoolError: some rows are not there any more.
             OSError: a store cannot be read.
         """
         own = [] if self._spool is None else self._spool.slices(start.row, end.row)
@@ -270,11 +281,11 @@ class Backlog:
         return Identified(rows, ids[rows.start : rows.stop])
 
     def release(self, position: Position) -> None:
-        """Rows before are consumed; those who receive may go on.
+        """Note that rows before a position are consumed, and wake the receivers.
 
         Raises:
             SpoolError: another query consumes rows of these lanes too.
-            OSError: it cannot be noted.
+            OSError: the position cannot be written.
         """
         if self._spool is not None:
             self._spool.release(position.row)
@@ -284,7 +295,7 @@ class Backlog:
             self._receiver.released()
 
     def close(self) -> None:
-        """Stop receiving, and let another query have it."""
+        """Stop the receivers, and let another query open the spool."""
         receiver, self._receiver = self._receiver, None
         processes, self._processes = self._processes, None
         for receiving in (receiver, processes):
@@ -299,7 +310,7 @@ def _enough(rows: int, most: int | None, *, full: bool) -> bool:
 
 
 def _identified(store: Store) -> str:
-    """Which spool a store is: one query makes it, and its checkpoint names it."""
+    """Return the id of the spool in a store; write a new one if there is none."""
     octets = store.get(_SPOOL)
     if octets is None:
         name = str(uuid.uuid4())

@@ -1,23 +1,21 @@
-"""BatchLinger: how long rows that could be a batch wait for more.
+"""BatchLinger: decides how long rows wait for more before they become a batch.
 
-A batch costs Spark a quarter of a second and more, whatever is in it, on cores that receiving needs too. So
-while very many messages come, small batches halve the rate at which they do, and nobody gains: the last message
-of a backlog is there later. While fewer come, none waits.
+A batch costs Spark a quarter of a second or more, whatever its size, on cores that receiving needs too. So
+while very many messages arrive, small batches halve the rate of receiving, and the end of the backlog is
+reached later. While fewer arrive, rows wait only if there are too few (``minRowsPerTrigger``).
 
-Knows numbers; knows neither the spool nor Spark.
+Knows numbers; neither the spool nor Spark.
 """
 
 from __future__ import annotations
 
-__all__ = ["BatchLinger"]
-
 
 class BatchLinger:
-    """Decides, each time that Spark asks, whether what there is shall be a batch.
+    """Decides, each time that Spark asks, whether the rows should be a batch now.
 
     Args:
-        few: seconds that less than the least number of rows waits (``maxTriggerDelay``).
-        backlog: seconds that any number waits while very many messages come (``backlogDelay``).
+        few: seconds for which too few rows wait for more (``maxTriggerDelay``).
+        backlog: seconds for which rows wait while very many messages arrive (``backlogDelay``).
     """
 
     def __init__(self, few: float, backlog: float) -> None:
@@ -26,13 +24,13 @@ class BatchLinger:
         self._since: float | None = None
 
     def is_over(self, rows: int, least: int, now: float, *, pressed: bool) -> bool:
-        """Whether to offer so many rows now, by a clock in seconds.
+        """Whether to offer the rows as a batch now.
 
         Args:
-            rows: that there are.
-            least: how many make a batch at once.
-            now: the time.
-            pressed: whether very many messages come, and a batch may have more of them.
+            rows: the number of rows that are there.
+            least: the number of rows that are offered without waiting.
+            now: the time of a monotonic clock, in seconds.
+            pressed: whether very many messages arrive, and the batch may have more rows.
         """
         if not rows:
             return False

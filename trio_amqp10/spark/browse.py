@@ -1,6 +1,6 @@
-"""Read copies of the messages of a queue, and leave them there (3.3, copy).
+"""Reads copies of the messages of a queue (distribution-mode copy, 3.5.3).
 
-Knows receivers and rows; of Spark, nothing.
+Knows receivers and rows, not Spark.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.spec.messaging import Source
 
 from .connection_pool import borrow
 from .prefetch import prefetch
 from .rows import RowMaker, Rows
-from .source_selection import check_copying, check_filter, selecting
+from .source_selection import check_copying, check_filter, selector_filter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,23 +28,23 @@ if TYPE_CHECKING:
     from .options import BrowseOptions
     from .prefetch import Offer
 
-__all__ = ["browse"]
-
 
 def browse(options: BrowseOptions) -> Iterator[pa.RecordBatch]:
-    """Batches of what is in the queue now, or of the first ``browse_limit`` messages.
+    """Return batches of the messages in the queue, or of the first ``browse_limit``.
 
     Raises:
-        LocalProtocolError: the peer would move its messages, or does not select.
-        TimeoutError: it did not say within ``browse_timeout`` seconds whether there is more.
-        AmqpError, OSError: it cannot be reached, or was lost.
+        LocalProtocolError: the peer would move its messages, or does not apply the selector.
+        TimeoutError: the peer did not answer a drain within ``browse_timeout`` seconds.
+        AmqpError, OSError: the peer cannot be reached, or the connection was lost.
     """
     return prefetch(partial(_browse, options))
 
 
 async def _browse(options: BrowseOptions, offer: Offer) -> None:
     maker = RowMaker(options)
-    source = Source(address=options.address, distribution_mode="copy", filter=selecting(options.selector))
+    source = Source(
+        address=options.address, distribution_mode="copy", filter=selector_filter(options.selector)
+    )
     async with (
         borrow(options) as connection,
         connection.open_receiver(options.address, source=source, credit=0, filters="optional") as receiver,
@@ -70,8 +70,8 @@ async def _drained(receiver: amqp.Receiver, wanted: int, options: BrowseOptions)
     with trio.move_on_after(options.browse_timeout):
         return await receiver.drain()
     raise TimeoutError(
-        f"{options.where} did not answer a drain within {options.browse_timeout:g} s (browseTimeout), so nobody "
-        "knows whether there is more"
+        f"{options.where} did not answer a drain within {options.browse_timeout:g} s (browseTimeout), so it is "
+        "unknown whether there are more messages"
     )
 
 

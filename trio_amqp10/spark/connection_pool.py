@@ -1,13 +1,12 @@
-"""Connections that outlive a task of Spark, in one worker process.
+"""A pool of connections that tasks of Spark share, in one worker process.
 
-A task comes and goes in a fraction of a second, and to dial for each would cost as much again where TLS
-and a password are part of it. So a trio runs in a daemon thread for as long as the process does; what
-tasks have to do on connections they have done there, and a connection that one gives back waits a while
-for the next.
+A task lasts a fraction of a second, and a new connection with TLS and a password would take as long again.
+So trio runs in a daemon thread for the life of the process. Tasks run their work on connections
+in that thread, and a returned connection waits for the next task for a while.
 
-Outside of that thread nothing is kept: ``borrow`` dials, and closes at the end.
+Outside of that thread there is no pool: ``borrow`` dials, and closes the connection at the end.
 
-Knows connections; what is done with them is the caller's business.
+Knows connections, not their use.
 """
 
 from __future__ import annotations
@@ -30,33 +29,34 @@ if TYPE_CHECKING:
 
     import trio_amqp10 as amqp
 
-__all__ = ["borrow", "run_in_pool"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 _IDLE: Final = 30.0
-"""Seconds that a connection waits for another task."""
+"""Seconds for which an idle connection waits for another task."""
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class _PooledConnection:
-    """A connection, and the scope that its keeper sleeps in: until the deadline, whoever has it."""
+    """A connection, and the cancel scope whose deadline closes it."""
 
     connection: amqp.Connection
     scope: trio.CancelScope
 
 
 class _Pool:
-    """Connections by where they lead; in one trio."""
+    """The idle connections of one trio run, by their options."""
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
         self._idle: dict[tuple[Any, ...], list[_PooledConnection]] = {}
 
     async def take(self, options: PeerOptions) -> _PooledConnection:
-        """One that is idle, or a new one. Cancelled: what was dialled is closed."""
+        """Return an idle connection, or a new one.
+
+        Cancelled: a connection that was being dialled is closed.
+        """
         idle = self._idle.get(_key(options), [])
         while idle:
             kept = idle.pop()
@@ -70,7 +70,7 @@ class _Pool:
         return made
 
     def give_back(self, options: PeerOptions, kept: _PooledConnection) -> None:
-        """Nobody uses it now."""
+        """Keep an unused connection until another task takes it, or ``_IDLE`` seconds."""
         kept.scope.deadline = trio.current_time() + _IDLE
         self._idle.setdefault(_key(options), []).append(kept)
 
@@ -80,7 +80,10 @@ class _Pool:
         failures: list[Exception],
         task_status: trio.TaskStatus[_PooledConnection | None],
     ) -> None:
-        """Hold a connection open. What fails must not end the nursery, which is that of all."""
+        """Open a connection, and hold it open until its scope is cancelled.
+
+        A failure must not leave this task, because it would end the nursery of all connections.
+        """
         started = False
         try:
             async with dial(options) as connection:
@@ -97,7 +100,7 @@ class _Pool:
 
 
 def _key(options: PeerOptions) -> tuple[Any, ...]:
-    """What connections differ by; the address only where it is what a token is for."""
+    """Return the options that make connections differ (the address only with tokens)."""
     names = [each.name for each in fields(PeerOptions) if each.name != "address" or options.token is not None]
     return tuple([getattr(options, name) for name in names])
 
@@ -107,9 +110,13 @@ _pool: Final[trio.lowlevel.RunVar[_Pool]] = trio.lowlevel.RunVar("trio-amqp10 po
 
 @asynccontextmanager
 async def borrow(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
-    """A connection: ``async with borrow(options) as connection``; one that the block leaves by an exception is closed.
+    """Take a connection from the pool: ``async with borrow(options) as connection``.
 
-    Raises: as ``dial``. Cancelled: it is closed.
+    The connection is closed, not returned, if the block ends with an exception.
+
+    Raises: as ``dial``.
+
+    Cancelled: the connection is closed.
     """
     try:
         pool = _pool.get()
@@ -130,21 +137,22 @@ async def borrow(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
 
 _lock: Final = threading.Lock()
 _running: tuple[int, trio.lowlevel.TrioToken] | None = None
-"""In which process, and the way in."""
+"""The process that runs the pool, and the token of its trio run."""
 
 
 def run_in_pool(function: Callable[..., Awaitable[T]], *args: Any) -> T:
-    """Run an async function in the thread of this process's pool, and wait for it.
+    """Run an async function in the thread of this process's pool; return its result.
 
-    Raises: what the function raises.
+    Raises: the exception of the function.
     """
     return trio.from_thread.run(function, *args, trio_token=_token())
 
 
 def _token() -> trio.lowlevel.TrioToken:
-    global _running  # noqa: PLW0603 - one for each process, whoever comes first
+    global _running  # noqa: PLW0603 - one for each process, made by the first caller
     with _lock:
-        if _running is None or _running[0] != os.getpid():  # a fork has the variable and not the thread
+        # A forked process has the variable, but not the thread.
+        if _running is None or _running[0] != os.getpid():
             ready: list[trio.lowlevel.TrioToken] = []
             begun = threading.Event()
 

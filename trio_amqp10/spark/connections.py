@@ -1,8 +1,8 @@
-"""Connections as options want them, made anew when they are lost.
+"""Connections with the settings of the options, and reconnecting after a loss.
 
-The one place of this package that dials; what is tried again, and for how long, is decided here.
+All dialling of this package is here, and the decision which failures are retried, and for how long.
 
-Knows options and connections; what is done with those is the caller's business.
+Knows options and connections, not their use.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from .options import PeerOptions
 
-__all__ = ["GaveUpError", "dial", "dialling", "in_one", "token_source"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 _FIRST_PAUSE: Final = 0.1
@@ -41,27 +39,30 @@ _FINAL: Final = frozenset(
         "com.microsoft:argument-out-of-range",
     }
 )
-"""Conditions that another attempt would meet again."""
+"""Error conditions that another attempt would meet again."""
 _NOT_FOUND: Final = "amqp:not-found"
-"""At first a wrong address; later perhaps a broker that is not all there yet."""
+"""Final at first, because the address is wrong.
+
+After a success it may mean that the broker is still starting.
+"""
 
 T = TypeVar("T")
 
 
 class GaveUpError(amqp.AmqpError):
-    """The peer could not be reached, or was lost, for longer than ``reconnect.timeout``."""
+    """The peer was out of reach or lost for longer than ``reconnect.timeout``."""
 
 
 @asynccontextmanager
 async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
-    """One connection: ``async with dial(options) as connection``.
+    """Open one connection: ``async with dial(options) as connection``.
 
     Raises:
-        OptionError: the options contradict each other, or a password is not where it should be.
-        OSError: nobody answers, or not in time.
+        OptionError: the options contradict each other, or the password cannot be read.
+        OSError: the peer does not answer, or not in time.
         AmqpError: as ``open_connection``.
 
-    Cancelled: what was dialled is closed.
+    Cancelled: the connection is closed.
     """
     opening: AbstractAsyncContextManager[amqp.Connection] = (
         open_091(options, _mechanism(options) or None) if options.is_091 else _opening(options)
@@ -71,7 +72,7 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
             source = token_source(options)
             if source is not None:
                 await stack.enter_async_context(connection.keep_token(*source))
-            patience.deadline = float("inf")  # from here on the caller decides
+            patience.deadline = float("inf")  # the limit is for opening, not for the use
             yield connection
     if patience.cancelled_caught:
         raise TimeoutError(f"{options.where} did not open a connection within {options.connect_timeout:g} s")
@@ -92,14 +93,14 @@ def _opening(options: PeerOptions) -> AbstractAsyncContextManager[amqp.Connectio
 
 
 def token_source(options: PeerOptions) -> tuple[str, amqp.SasTokens] | None:
-    """What tokens are for, and where they come from; None where none are wanted.
+    """Return the audience and the source of tokens; None without option ``token``.
 
     Raises:
-        OptionError: the key is not where it should be.
+        OptionError: the key cannot be read.
     """
     if options.token is None:
         return None
-    assert options.username is not None  # the options saw to it
+    assert options.username is not None  # PeerOptions._check requires it
     audience = f"sb://{options.parsed.host}/{options.address or ''}"
     return audience, amqp.SasTokens(options.username, options.password() or "")
 
@@ -123,25 +124,26 @@ def _mechanism(options: PeerOptions) -> Any:
     if name.startswith("SCRAM-"):
         return amqp.sasl.Scram(user, options.password() or "", name)
     raise OptionError(
-        f"option 'sasl.mechanism' is {name!r}: NONE, ANONYMOUS, EXTERNAL, PLAIN or one of SCRAM-... is possible"
+        f"option 'sasl.mechanism' is {name!r}: expected NONE, ANONYMOUS, EXTERNAL, PLAIN or the name of a SCRAM mechanism"
     )
 
 
-async def dialling(
+async def with_reconnects(
     options: PeerOptions,
     use: Callable[[amqp.Connection, Callable[[], None]], Awaitable[T]],
     connect: Callable[[PeerOptions], AbstractAsyncContextManager[amqp.Connection]] = dial,
 ) -> T:
-    """Call ``use`` with a connection, and with a new one whenever that is lost; its result, once it returns.
+    """Call ``use`` with a connection, and again with a new one after each loss.
 
     Args:
-        options: say where to, and in ``reconnect_timeout`` for how many seconds it may be in vain.
-        use: also gets a function to call when it got somewhere, so that the time begins anew.
-        connect: where connections come from.
+        options: the peer, and in ``reconnect_timeout`` the seconds without progress after which to give up.
+        use: called with the connection, and with a function that it should call on each progress, which
+            restarts the time. Its result is returned.
+        connect: opens a connection.
 
     Raises:
-        GaveUpError: it was in vain for too long, or the peer said what another attempt cannot change.
-        AmqpError, OSError: as ``use`` raises them, where it is not a loss.
+        GaveUpError: there was no progress for too long.
+        AmqpError, OSError: raised by ``use`` or ``connect``, for a reason that another attempt cannot change.
 
     Cancelled: the connection is closed.
     """
@@ -172,7 +174,7 @@ async def dialling(
 
 
 def _is_loss(failure: BaseException, came_through: bool) -> bool:
-    """Whether another attempt may be luckier."""
+    """Whether another attempt may succeed after this failure."""
     of_091 = is_091_loss(failure, came_through)
     if of_091 is not None:
         return of_091
@@ -185,10 +187,12 @@ def _is_loss(failure: BaseException, came_through: bool) -> bool:
     )
 
 
-async def in_one(*jobs: Callable[[], Awaitable[object]]) -> None:
-    """Run jobs side by side until all have returned; the first that fails ends the others, and its exception is raised alone.
+async def run_together(*jobs: Callable[[], Awaitable[object]]) -> None:
+    """Run jobs concurrently until all have returned.
 
-    Cancelled: all of them are.
+    The first job that fails cancels the others, and its exception is raised (not in a group).
+
+    Cancelled: all jobs are cancelled.
     """
     failure: Exception | None = None
 
@@ -196,7 +200,7 @@ async def in_one(*jobs: Callable[[], Awaitable[object]]) -> None:
         nonlocal failure
         try:
             await job()
-        except Exception as its_own:  # or it would come out as a group of one
+        except Exception as its_own:  # the nursery would wrap it in a group
             if failure is None:
                 failure = its_own
             nursery.cancel_scope.cancel()

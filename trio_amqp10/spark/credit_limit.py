@@ -1,9 +1,9 @@
-"""CreditLimit: how many messages each link may have granted and not settled, by number and by octets.
+"""CreditLimit: bounds the credit and unsettled messages of each link.
 
-AMQP grants messages, whatever their size (2.6.7); so octets are turned into messages by the size of those that came
-lately. The largest counts, and less and less as others come. Before any has come, few are granted.
+Link credit counts messages, whatever their size (2.6.7). So octets are converted to messages by the size of recent
+messages: the largest one counts, and fades as smaller ones arrive. Before the first message, credit is small.
 
-Knows receivers and numbers; neither the spool nor what is received.
+Knows receivers and numbers; neither the spool nor messages.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     import trio_amqp10 as amqp
 
-__all__ = ["CreditLimit"]
-
 _FIRST_SIZE: Final = 2**20
-"""Octets that a message is taken to have before any has come."""
+"""The assumed octets of a message before the first has arrived."""
 _FADING: Final = 0.5
-"""What is left of the size of the largest message with each batch that has smaller ones."""
+"""The factor by which the largest size fades with each batch of smaller messages."""
 
 
 class CreditLimit:
-    """What the links of one connection may have granted.
+    """The credit of the links of one connection.
 
     Args:
-        messages: at most, for each link.
-        octets: at most, for each link, about; a message that is larger comes alone.
+        messages: the most messages granted and not settled, for each link.
+        octets: about the most octets of them, for each link; a larger message arrives alone.
     """
 
     def __init__(self, messages: int, octets: int) -> None:
@@ -37,20 +35,20 @@ class CreditLimit:
 
     @property
     def most(self) -> int:
-        """What a link may have granted and not settled; at least one message."""
+        """The most messages that a link may have granted and not settled; at least 1."""
         return max(1, min(self._messages, int(self._octets / (self._size or _FIRST_SIZE))))
 
     @property
     def links(self) -> list[amqp.Receiver]:
-        """The links that had a grant."""
+        """The links that have been granted credit."""
         return list(self._granted)
 
     def weigh(self, size: int) -> None:
-        """The largest message of a batch had so many octets."""
+        """Take into account the octets of the largest message of a batch."""
         self._size = max(float(size), (self._size or 0.0) * _FADING, 1.0)
 
     def grant(self, receiver: amqp.Receiver) -> None:
-        """Grant what the link may have, and has not."""
+        """Raise the credit of a link to its limit."""
         granted = self._granted.get(receiver, 0)
         more = self.most - granted
         if more > 0:
@@ -58,9 +56,9 @@ class CreditLimit:
             receiver.grant(more)
 
     def settled(self, receiver: amqp.Receiver, count: int) -> None:
-        """So many of the link's messages are settled."""
+        """Note that so many messages of a link are settled."""
         self._granted[receiver] = self._granted.get(receiver, 0) - count
 
     def forget_links(self) -> None:
-        """Their connection is gone; how large messages are is still known."""
+        """Forget all links, because their connection is closed; keep the size of messages."""
         self._granted.clear()

@@ -1,6 +1,6 @@
-"""The data source ``amqp10``: checks options, makes readers and writers.
+"""The data source ``amqp10``: checks options, and makes readers and writers.
 
-Knows the options and the schema; the work is behind ``readers`` and ``writers``.
+Knows the options and the schema; ``readers`` and ``writers`` do the work.
 """
 
 from __future__ import annotations
@@ -21,23 +21,28 @@ if TYPE_CHECKING:
 
     from .options import ReadOptions
 
-__all__ = ["Amqp10DataSource"]
-
 
 class Amqp10DataSource(DataSource):
-    """``format("amqp10")``: ``readStream`` from a queue, ``read`` to browse, ``write`` and ``writeStream`` to send."""
+    """The data source of ``format("amqp10")``.
+
+    ``readStream`` receives from a queue or a log, ``read`` browses a queue or reads a log, and ``write`` and
+    ``writeStream`` send.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """The name for ``format``."""
+        """Return the name for ``format``."""
         return "amqp10"
 
     def schema(self) -> StructType:
-        """The columns, as far as the options decide them; the rest of the options is checked later."""
+        """Return the columns; only the options that decide them are checked here."""
         return from_arrow_schema(read_schema(self._read_options()))
 
     def _read_options(self) -> QueueOptions | LogOptions | BrowseOptions:
-        """Spark does not say here whether it will stream; an option that only one of both has tells."""
+        """Parse the options as those of a stream, or otherwise as those of a batch.
+
+        Spark does not pass here whether it will stream, so the options that only one of both has decide.
+        """
         if self._is_log:
             return LogOptions.parse(self.options)
         try:
@@ -54,7 +59,7 @@ class Amqp10DataSource(DataSource):
         return self.options.get("mode", "").strip().lower() == "log"
 
     def reader(self, schema: StructType) -> BrowseReader | LogBatchReader:
-        """For ``spark.read``."""
+        """Make the reader for ``spark.read``."""
         if self._is_log:
             ranged = LogOptions.parse(self.options)
             ranged.check_batch()
@@ -65,7 +70,7 @@ class Amqp10DataSource(DataSource):
         return BrowseReader(options)
 
     def streamReader(self, schema: StructType) -> QueueStreamReader | LogReader:  # noqa: N802 - Spark's name
-        """For ``spark.readStream``."""
+        """Make the reader for ``spark.readStream``."""
         if self._is_log:
             replayed = LogOptions.parse(self.options)
             replayed.check_stream()
@@ -76,18 +81,20 @@ class Amqp10DataSource(DataSource):
         return QueueStreamReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
-        """For ``df.write``."""
+        """Make the writer for ``df.write``."""
         return BatchWriter(_sink_options(self.options, schema, overwrite))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
-        """For ``df.writeStream``."""
+        """Make the writer for ``df.writeStream``."""
         return StreamWriter(_sink_options(self.options, schema, overwrite))
 
 
 def _check_schema(schema: StructType, options: ReadOptions) -> None:
     wanted, ours = to_arrow_schema(schema, timezone="UTC"), read_schema(options)
     if not wanted.equals(ours):
-        raise OptionError(f"the schema is not free to choose: use option 'columns'; it is {ours.names}")
+        raise OptionError(
+            f"the schema cannot be chosen with .schema(...): use option 'columns'; with these options it is {ours.names}"
+        )
 
 
 def _sink_options(given: Any, schema: StructType, overwrite: bool) -> SinkOptions:

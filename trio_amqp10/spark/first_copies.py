@@ -1,4 +1,4 @@
-"""First copies: of the rows of a batch, those whose ids were not there before.
+"""Selects the rows of a batch whose message-ids have not occurred before.
 
 Knows slices and ids; neither files nor lanes.
 """
@@ -12,18 +12,21 @@ if TYPE_CHECKING:
 
     from .spool import Slice
 
-__all__ = ["Identified", "first_copies"]
-
 
 class Identified(NamedTuple):
-    """Rows, and the id of each; None for one without an id, which is never a copy."""
+    """Rows and the message-id of each; a row without an id (None) is never a copy."""
 
     rows: Slice
     ids: list[str | None]
 
 
 def first_copies(before: Iterable[Identified], batch: Iterable[Identified]) -> list[Slice]:
-    """The rows of a batch without those whose ids are among those before, or earlier in the batch."""
+    """Return the rows of a batch whose ids are new.
+
+    Args:
+        before: rows before the batch.
+        batch: the rows of the batch; of several rows with one id the first is returned.
+    """
     known: set[str | None] = set()
     for each in before:
         known.update(each.ids)

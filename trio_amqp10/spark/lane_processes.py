@@ -1,9 +1,9 @@
-"""LaneProcesses: the receivers of a query's lanes, each in a process of its own.
+"""LaneProcesses: the receivers of a query's lanes, each in its own process.
 
-A lane that fails and says why fails the query: what no patience mends would be met again. One that dies without a word (killed, out
-of memory) is started again, with a new epoch; and if that happens time and again, the query fails too. So nothing waits in silence.
+A lane that reports a failure fails the query, because another attempt would fail too. A process that dies
+without a report (killed, out of memory) is started again, with a new epoch; if that happens too often, the query fails too.
 
-Knows processes; what they do is said in ``lane_program``.
+Knows processes; ``lane_program`` is what they run.
 """
 
 from __future__ import annotations
@@ -20,45 +20,43 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
 from .lane_program import LaneTask
 
 if TYPE_CHECKING:
     from .options import QueueOptions
 
-__all__ = ["LaneError", "LaneProcesses"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 _PROGRAM: Final = "trio_amqp10.spark.lane_program"
 _MOST_DEATHS: Final = 5
 _WITHIN: Final = 60.0
-"""Seconds in which a lane may die less than so many times."""
+"""Seconds within which ``_MOST_DEATHS`` deaths of a process fail its lane."""
 _FAREWELL: Final = 7.0
 
 
 class LaneError(AmqpError):
-    """The receiver of a lane has failed, or dies time and again."""
+    """The receiver of a lane has failed, or its process died too often."""
 
 
 class LaneProcesses:
-    """The receivers of lanes ``lane-0`` to ``lane-N``, from now on.
+    """The running receivers of the lanes ``lane-0`` to ``lane-N``.
 
     Args:
-        options: of the reader. Bounds in octets are shared out among the lanes; ``credit`` is for each link of each lane.
-        count: how many lanes.
-        emptying: take what is there, and no more.
+        options: of the reader. Bounds in octets are divided among the lanes; ``credit`` is for each link of each lane.
+        count: the number of lanes.
+        emptying: whether to end when all messages that are in the queue now were received.
     """
 
     def __init__(self, options: QueueOptions, count: int, *, emptying: bool = False) -> None:
         self._lanes = [_Lane(_task(options, number, count, emptying)) for number in range(count)]
 
     def check(self) -> None:
-        """Raise what a lane has failed with.
+        """Raise the failure of a lane, if one has failed.
 
         Raises:
-            LaneError: with the peer's condition in its text.
+            LaneError: a lane has failed; the text has the peer's condition.
         """
         for lane in self._lanes:
             if lane.failure is not None:
@@ -70,7 +68,10 @@ class LaneProcesses:
         return not any(lane.running for lane in self._lanes)
 
     def stop(self) -> None:
-        """Have all write and settle what has come, and end; who does not within seconds is killed."""
+        """Let all lanes write and settle the messages that have come, and end.
+
+        A process that does not end within seconds is killed.
+        """
         for lane in self._lanes:
             lane.ask_to_end()
         deadline = time.monotonic() + _FAREWELL
@@ -90,11 +91,11 @@ def _task(options: QueueOptions, number: int, count: int, emptying: bool) -> Lan
 
 
 class _Lane:
-    """One lane, and the process that it has at present.
+    """One lane, and its present process.
 
     Attributes:
-        failure: why there is none any more, for people; None if there is one, or the queue was emptied.
-        running: whether there is one, or will be again.
+        failure: why the lane has failed; None if it is running, or has emptied the queue.
+        running: whether the lane has a process, or will have one again.
     """
 
     def __init__(self, task: LaneTask) -> None:
@@ -116,24 +117,24 @@ class _Lane:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         assert process.stdin is not None
-        with suppress(BrokenPipeError):  # it has died already
+        with suppress(BrokenPipeError):  # the process has died already
             process.stdin.write(pickle.dumps(self._task))
             process.stdin.flush()
         return process
 
     def _watch(self) -> None:
         while True:
-            said: dict[str, Any] = {}
+            report: dict[str, Any] = {}
             assert self._process.stdout is not None
             for line in self._process.stdout:
-                with suppress(ValueError):  # cut off by its death
-                    said |= json.loads(line)
+                with suppress(ValueError):  # the process died while it wrote the line
+                    report |= json.loads(line)
             code = self._process.wait()
             with self._guard:
-                if self._ending or said.get("emptied"):
+                if self._ending or report.get("emptied"):
                     break
                 self.failure = (
-                    f"{self._task.lane}: {said['failed']}" if "failed" in said else self._died(code)
+                    f"{self._task.lane}: {report['failed']}" if "failed" in report else self._died(code)
                 )
                 if self.failure is not None:
                     break
@@ -145,14 +146,14 @@ class _Lane:
         self.running = False
 
     def _died(self, code: int) -> str | None:
-        """What to say of a lane that has died too often; None for one that may go on."""
+        """Count a death; return the failure of the lane if it has died too often."""
         now = time.monotonic()
         self._deaths = [at for at in self._deaths if now - at < _WITHIN] + [now]
         if len(self._deaths) < _MOST_DEATHS:
             return None
         return (
             f"the process of {self._task.lane} has died {_MOST_DEATHS} times within {_WITHIN:g} s, the last time with code "
-            f"{code}: see what it logged; a negative code is the number of a signal, -9 perhaps for want of memory"
+            f"{code}: see what it logged; a negative code is the number of a signal (-9 may mean that memory ran out)"
         )
 
     def ask_to_end(self) -> None:

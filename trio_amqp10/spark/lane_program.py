@@ -1,10 +1,10 @@
-"""The process of a lane beside the driver: ``python -m trio_amqp10.spark.lane_program``.
+"""The process of a lane: ``python -m trio_amqp10.spark.lane_program``.
 
-Its parent hands over what to do through the standard input, and keeps that open: at its end, because the parent is stopped or was
-killed, the process writes and settles what has come and ends, within seconds, whatever holds it up. It says what becomes
-of it in lines of JSON on its standard output; what it logs goes where its parent's does.
+The parent sends a ``LaneTask`` through the standard input, and keeps the input open. When the input ends, because the parent stops the
+lane or was killed, the process writes and settles the messages that have come, and ends within seconds in any case. It reports its
+state in lines of JSON on the standard output, and logs to the standard error of the parent.
 
-Knows a receiver and a lane; not Spark.
+Knows a receiver and a lane, not Spark.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
 from .lane_spool import LaneSpool
 from .spool_receiver import SpoolReceiver
@@ -28,16 +28,14 @@ from .spool_receiver import SpoolReceiver
 if TYPE_CHECKING:
     from .options import QueueOptions
 
-__all__ = ["LaneTask", "main", "open_lane"]
-
 _FAREWELL: Final = 6.0
-"""Seconds from the end of the parent to that of this process, at most."""
+"""The most seconds from the end of the input to the end of the process."""
 _LOCK_PATIENCE: Final = 10.0
 _OBJECTS_BETWEEN_COLLECTIONS: Final = 100_000
 
 
 class LaneTask(NamedTuple):
-    """What a lane's process is to do."""
+    """The work of a lane's process."""
 
     options: QueueOptions
     lane: str
@@ -45,12 +43,12 @@ class LaneTask(NamedTuple):
 
 
 def open_lane(options: QueueOptions, lane: str) -> LaneSpool:
-    """The spool of a lane, as the options of a reader say.
+    """Open the spool of a lane with the options of a reader.
 
     Raises:
         SpoolError, OSError: as ``LaneSpool``.
     """
-    # Messages are made by the thousand and die together, and to look through them for cycles is a sixth of the work.
+    # Messages are made by the thousand and die together, so that frequent searches for reference cycles would cost a sixth of the time.
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     return LaneSpool(
         options.spool,
@@ -62,43 +60,44 @@ def open_lane(options: QueueOptions, lane: str) -> LaneSpool:
 
 
 def main() -> None:
-    """Receive until the standard input ends, or, where the queue is only to be emptied, until it is empty."""
+    """Receive until the standard input ends, or, if emptying, the queue is empty."""
     task: LaneTask = pickle.load(sys.stdin.buffer)
     logging.basicConfig(format=f"%(asctime)s lane {task.lane}: %(levelname)s %(message)s")
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a terminal: the parent decides
+    # Ctrl-C in a terminal reaches all processes, but the parent decides when this one ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     done = threading.Event()
     threading.Thread(target=_await_end, args=(done,), daemon=True).start()
     receiver = spool = None
     try:
         spool = open_lane(task.options, task.lane)
         receiver = SpoolReceiver(task.options, spool, emptying=task.emptying)
-        _tell(epoch=spool.epoch.name)
+        _report(epoch=spool.epoch.name)
         receiver.wait_until(done.is_set)
         receiver.stop()
         receiver.check()
         if receiver.emptied:
-            _tell(emptied=True)
+            _report(emptied=True)
     except (AmqpError, OSError) as failure:
-        _tell(failed=str(failure))
+        _report(failed=str(failure))
     finally:
         if spool is not None:
             spool.close()
-    # Nothing is left to be done in order, and threads of the store may wait for what does not come.
+    # All is written. Threads of the store may hang, so they are not waited for.
     sys.stdout.flush()
     os._exit(0)
 
 
 def _await_end(done: threading.Event) -> None:
-    """The parent writes nothing more: what comes is the end."""
+    """Wait for the end of the input, and end the process soon after it."""
     sys.stdin.buffer.read()
     done.set()
     time.sleep(_FAREWELL)
     os._exit(1)
 
 
-def _tell(**said: Any) -> None:
+def _report(**report: Any) -> None:
     try:
-        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.write(json.dumps(report) + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         return  # the parent is gone

@@ -1,12 +1,12 @@
-"""LaneSpool: the spool of one lane, to which one receiver writes, here or anywhere.
+"""LaneSpool: the spool of one lane, which one receiver writes, on any machine.
 
-It is to a receiver what ``Spool`` is, but in a store, whose rows somebody else reads and consumes. A segment is put,
-then its manifest; only then does ``write`` return, and are the messages accepted. What names they have says ``manifests``.
+It has the interface of ``Spool`` for a receiver, but is in a store, and a query elsewhere reads and consumes its rows. ``write`` stores
+a segment, then its manifest, and only then returns, so that the messages are accepted. ``manifest_catalog`` describes the names.
 
-A store may fail for a moment: the same octets are put again under the same name, for as long as ``patience`` allows. Then the receiver
-is to end, for an epoch may have no two segments that begin alike; whoever comes next has an epoch of its own.
+A store may fail for a moment: the same octets are stored again under the same name, for as long as ``patience`` allows. After that the
+receiver must end, because an epoch may not have two segments that begin with the same row; the next receiver has a new epoch.
 
-Where the store has locks, a second receiver of the lane is refused. Where it has none, both write, nothing of either is lost, and the
+If the store has locks, a second receiver of the lane is refused. Otherwise both write, no row of either is lost, and the
 older one ends as soon as it sees the epoch of the other.
 
 Knows a store and its names; neither links nor Spark.
@@ -26,8 +26,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .failure_points import passing
-from .manifests import LANE, Catalog, Epoch, Manifest
+from .manifest_catalog import LANE, Catalog, Epoch, Manifest
 from .spool import SpoolError, SpoolFullError
 from .storage import open_store
 
@@ -35,25 +34,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import BinaryIO
 
-    from .manifests import Positions
+    from .manifest_catalog import Positions
     from .storage import Store
-
-__all__ = ["CONSUMED", "LaneSpool", "read_consumed"]
 
 _log = logging.getLogger("trio_amqp10.spark")
 
 CONSUMED: Final = "consumed.json"
-"""Which rows are consumed: ``{"version": 1, "reader": who says so, "rows": positions}``."""
+"""The file of consumed rows: ``{"version": 1, "reader": ID, "rows": positions}``."""
 _VERSION: Final = 1
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 5.0
 _REST: Final = 1.0
-"""Seconds until a disk that was full may have room again."""
+"""Seconds after which a full disk is tried again."""
 _EPOCHS_KEPT: Final = 4
 _PUBLISHED: Final = 3600.0
-"""Seconds from the beginning of a segment to its manifest, at most.
+"""The most seconds from the beginning of a segment to its manifest.
 
-After a day a segment without one is deleted (``lanes_reader``).
+A segment without a manifest is deleted after a day (``lanes_reader``).
 """
 
 
@@ -64,26 +61,27 @@ class _Written(NamedTuple):
 
 
 class LaneSpool:
-    """What one receiver of a lane has written, and what was there before it.
+    """The rows of one lane: those of this receiver, and those of earlier ones.
 
     Args:
         where: a folder or a URI.
-        lane: its name.
-        max_bytes: octets of the lane that are not consumed, from which on it is ``full``; None for never.
-        keep: consumed rows that ``segments`` has at least.
-        patience: seconds for which the store may fail, or another process hold the lane.
-        store: in place of the one of ``where``.
+        lane: the name of the lane.
+        max_bytes: the octets of unconsumed rows at which the lane is ``full``; None for no limit.
+        keep: the least number of consumed rows that ``segments`` still has.
+        patience: seconds for which the store may fail, or another process may hold the lane.
+        store: the store; by default the one at ``where``.
 
     Attributes:
-        id: which lane this is, of which store.
-        epoch: of this receiver.
-        low: rows of this epoch below are consumed, as far as is known.
-        end: the row that comes next.
-        where: the store and the lane, for people.
-        interval: seconds between two calls of ``refresh`` that make sense.
+        id: identifies the lane and its store.
+        epoch: the epoch of this receiver.
+        low: rows of this epoch below this number are consumed, by the last ``refresh``.
+        end: the number of the next row.
+        where: the store and the lane, for messages to people.
+        interval: the seconds between two useful calls of ``refresh``.
+        figures_interval: the seconds between two useful calls of ``show_figures``.
 
     Raises:
-        SpoolError: the lane has a receiver already, its name cannot be one, or the store is damaged.
+        SpoolError: the lane has a receiver already, its name is not allowed, or the store is damaged.
         OSError: the store cannot be used.
     """
 
@@ -98,9 +96,7 @@ class LaneSpool:
         store: Store | None = None,
     ) -> None:
         if LANE.fullmatch(lane) is None:
-            raise SpoolError(
-                f"a lane cannot be called {lane!r}: letters, digits, - and _ are possible, 63 at most"
-            )
+            raise SpoolError(f"a lane cannot be called {lane!r}: expected 1 to 63 letters, digits, - and _")
         self._store = open_store(where) if store is None else store
         self._lane = lane
         self._max_bytes = max_bytes
@@ -123,7 +119,7 @@ class LaneSpool:
         for folder in (f"manifests/{self._lane}", f"segments/{self._lane}"):
             for name in self._store.names(folder):
                 if self._lock is not None and name.rpartition("/")[2].startswith("tmp-"):
-                    self._store.delete(name)  # its writer is dead, or it would have the lock
+                    self._store.delete(name)  # its writer is dead, because this process has the lock
         epochs = self._epochs()
         found = Catalog(self._store.names(f"manifests/{self._lane}")).manifests()
         self._written = [_Written(each, 0.0) for each in found]
@@ -131,14 +127,7 @@ class LaneSpool:
         number = max([each.number for each in lives], default=0) + 1
         first = max([each.first for each in lives] + [each.end for each in found], default=0)
         self.epoch: Epoch = Epoch.make(number, first, secrets.token_hex(4))
-        begun = {
-            "version": _VERSION,
-            "at": round(time.time(), 3),
-            "host": socket.gethostname(),
-            "pid": os.getpid(),
-        }
-        self._persist(f"lanes/{self._lane}/epochs/{self.epoch.name}.json", json.dumps(begun).encode())
-        passing("claimed")
+        self._claim_epoch()
         for each in sorted(epochs)[: -_EPOCHS_KEPT + 1]:
             self._store.delete(f"lanes/{self._lane}/epochs/{each.name}.json")
         self.low: int = first
@@ -146,6 +135,16 @@ class LaneSpool:
         self._consumed: dict[str, int] = {}
         self._size = 0
         self._refresh_consumed()
+
+    def _claim_epoch(self) -> None:
+        """Store the file that shows other receivers of the lane that this epoch has begun."""
+        begun = {
+            "version": _VERSION,
+            "at": round(time.time(), 3),
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+        }
+        self._persist(f"lanes/{self._lane}/epochs/{self.epoch.name}.json", json.dumps(begun).encode())
 
     def _epochs(self) -> list[Epoch]:
         names = self._store.names(f"lanes/{self._lane}/epochs")
@@ -157,36 +156,31 @@ class LaneSpool:
     def write(
         self, rows: int, fill: Callable[[BinaryIO], object], *, ids: list[str | None] | None = None
     ) -> None:
-        """Add a segment of so many rows; once this returns, its manifest is there, and it survives a crash.
+        """Add a segment; when this returns, it has a manifest and survives a crash.
 
         Args:
-            rows: at least one.
-            fill: writes the segment to the file that it is given.
-            ids: of the messages, for the manifest; None if they are not wanted there.
+            rows: the number of rows, at least 1.
+            fill: writes the segment to the file that it gets.
+            ids: the message-ids for the manifest; None to leave them out.
 
         Raises:
-            SpoolFullError: there is no room for it; nothing has changed.
-            SpoolError: it took more than an hour, as in a process that was stopped meanwhile. What was stored may be deleted by now, and is not to
-                be accepted; nothing more may be written to this epoch.
-            OSError: it could not be written; nothing more may be written to this epoch.
+            SpoolFullError: there is no room for the segment; nothing has changed.
+            SpoolError: writing took more than an hour, e.g. because the process was stopped meanwhile. The segment may be deleted by now, so
+                its messages must not be accepted; nothing more may be written to this epoch.
+            OSError: the segment could not be written; nothing more may be written to this epoch.
         """
-        # One may be set, the other may stand still while the machine sleeps.
+        # The first clock may be set, the second may stand still while the machine sleeps.
         clocks = time.time(), time.monotonic()
         octets = io.BytesIO()
         fill(octets)
         made = octets.getvalue()
         manifest = Manifest(self._lane, self.epoch.name, self.end, self.end + rows, len(made))
-        said = {"version": _VERSION, "rows": rows, "octets": len(made), "ids": ids}
-        passing("unwritten")
         try:
             self._persist(manifest.segment, made)
-            passing("written")
-            self._check_time(*clocks)
-            self._persist(manifest.name, json.dumps(said).encode())
+            self._publish(manifest, ids, clocks)
         except SpoolFullError:
             self._rested = time.monotonic() + _REST
             raise
-        passing("published")
         self._check_time(*clocks)
         with self._guard:
             self._rested = 0.0
@@ -194,14 +188,25 @@ class LaneSpool:
             self._size += manifest.octets
             self.end = manifest.end
 
+    def _publish(self, manifest: Manifest, ids: list[str | None] | None, clocks: tuple[float, float]) -> None:
+        """Store the manifest of a stored segment: readers count its rows from now on."""
+        self._check_time(*clocks)
+        content = {
+            "version": _VERSION,
+            "rows": manifest.end - manifest.first,
+            "octets": manifest.octets,
+            "ids": ids,
+        }
+        self._persist(manifest.name, json.dumps(content).encode())
+
     def _check_time(self, wall: float, steady: float) -> None:
         if max(time.time() - wall, time.monotonic() - steady) > _PUBLISHED:
             raise SpoolError(
-                f"{self.where}: a segment was under way for too long, and is given up; its messages come again"
+                f"{self.where}: a segment was under way for too long, and is given up; the peer sends its messages again"
             )
 
     def _persist(self, name: str, octets: bytes) -> None:
-        """Put it, again and again until it is there, or for as long as may be."""
+        """Store a name, and retry for ``patience`` seconds if the store fails."""
         deadline = time.monotonic() + self._patience
         pause = _FIRST_PAUSE
         failure: OSError | None = None
@@ -211,7 +216,7 @@ class LaneSpool:
             except SpoolFullError as full:
                 if failure is None:
                     raise
-                # The attempt before may have written it all the same: no other segment may begin where it does.
+                # The attempt before may have written the name nevertheless, so that the epoch cannot be continued.
                 failure = OSError(errno.ENOSPC, str(full))
             except OSError as wrong:
                 failure = wrong
@@ -223,38 +228,38 @@ class LaneSpool:
             time.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
 
-    def noted(self, name: str) -> str | None:
-        """What a small file of the lane says; None where there is none."""
+    def read_note(self, name: str) -> str | None:
+        """Return the content of a small file of the lane; None if there is no such file."""
         found = self._store.get(f"lanes/{self._lane}/{name}")
         return None if found is None else found.decode()
 
-    def note(self, name: str, text: str) -> None:
-        """Write a small file of the lane: whole, or not at all.
+    def write_note(self, name: str, text: str) -> None:
+        """Write a small file of the lane atomically.
 
         Raises:
-            SpoolFullError: there is no room for it; nothing has changed.
-            OSError: it could not be written.
+            SpoolFullError: there is no room for the file; nothing has changed.
+            OSError: the file could not be written.
         """
         self._store.put(f"lanes/{self._lane}/{name}", text.encode())
 
     def show_figures(self, name: str, text: str) -> None:
-        """Write a file that nobody depends on."""
+        """Write a file of figures, which need not survive a crash."""
         self._store.put(f"lanes/{self._lane}/{name}", text.encode(), lasting=False)
 
-    # -- what others do to it ---------------------------------------------------------------
+    # -- changes by other processes ---------------------------------------------------------
 
     def refresh(self) -> None:
-        """Look which rows were consumed, and whether another receiver has taken over.
+        """Read which rows are consumed, and check that no other receiver has taken over.
 
         Raises:
-            SpoolError: another one has.
-            OSError: it cannot be looked up now.
+            SpoolError: another receiver has taken over.
+            OSError: the store cannot be read now.
         """
         later = [each for each in self._epochs() if each > self.epoch]
         if later:
             raise SpoolError(
                 f"{self.where}: another receiver began with epoch {max(later).number}, and this one has {self.epoch.number}: "
-                "each lane has one receiver. What this one has written counts"
+                "each lane has one receiver. The rows that this one has written stay valid"
             )
         self._refresh_consumed()
 
@@ -280,25 +285,31 @@ class LaneSpool:
 
     @property
     def full(self) -> bool:
-        """Whether no more should be taken in: by ``max_bytes``, or because there was no room a moment ago."""
+        """Whether to receive no more: ``max_bytes`` is reached, or the store had no room."""
         if time.monotonic() < self._rested:
             return True
         return self._max_bytes is not None and self._size >= self._max_bytes
 
     @property
     def size(self) -> int:
-        """Octets of the lane's segments that are not consumed, as far as is known."""
+        """The octets of the lane's unconsumed segments, by the last ``refresh``."""
         return self._size
 
     @property
     def waiting_since(self) -> float | None:
-        """When the oldest row of this epoch that is not consumed was written, in seconds since 1970; None if all are."""
+        """When the oldest unconsumed row of this epoch was written, in seconds since 1970.
+
+        None if all rows are consumed.
+        """
         with self._guard:
             return next((each.at for each in self._written if each.at and each.manifest.end > self.low), None)
 
     @property
     def segments(self) -> list[str]:
-        """What the last segments of the lane are opened by, oldest first; some may be deleted meanwhile."""
+        """The sources of the last segments of the lane, oldest first (``open_source``).
+
+        Some may be deleted by now.
+        """
         with self._guard:
             rows = 0
             found: list[str] = []
@@ -310,26 +321,28 @@ class LaneSpool:
             return found[::-1]
 
     def close(self) -> None:
-        """Let another receiver have the lane."""
+        """Release the lane, so that another receiver may open it."""
         if self._lock is not None:
             self._lock.close()
 
 
 def read_consumed(store: Store) -> tuple[str, Positions] | None:
-    """Who has consumed rows, and which; None if nothing says so, or it is being written just now.
+    """Return the id of the query that consumes rows, and the consumed positions.
+
+    None if the file does not exist, or is being written just now.
 
     Raises:
-        SpoolError: a newer version has written it.
-        OSError: it cannot be read.
+        SpoolError: the file is of a newer version.
+        OSError: the file cannot be read.
     """
     octets = store.get(CONSUMED)
     try:
-        said = json.loads(octets or b"")
+        state = json.loads(octets or b"")
     except ValueError:
         return None
-    if said["version"] != _VERSION:
+    if state["version"] != _VERSION:
         raise SpoolError(
-            f"{CONSUMED} of {store.where} is of version {said['version']}, and this program knows version {_VERSION}: "
+            f"{CONSUMED} of {store.where} is of version {state['version']}, and this program knows version {_VERSION}: "
             "use a newer trio-amqp10"
         )
-    return str(said["reader"]), dict(said["rows"])
+    return str(state["reader"]), dict(state["rows"])

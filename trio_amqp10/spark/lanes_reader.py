@@ -1,13 +1,13 @@
-"""LaneRows: the rows of all lanes of a store, for the one query that reads and consumes them.
+"""LaneRows: the rows of all lanes of a store, which one query consumes.
 
-Lanes are found by their manifests, whoever writes them, and one that has no receiver any more is read to its end. A position is a row
-for each epoch (``manifests``). Consumed rows are noted first, then their segments are deleted, then their manifests; the last rows of
-each lane stay, to tell what comes again.
+Lanes are found by their manifests, and a lane without a receiver is read to its end. A position is a row
+for each epoch (``manifest_catalog``). Consumed rows are noted first, then their segments are deleted, then their manifests; the last rows of
+each lane stay, so that redelivered messages can be recognised.
 
-A message that a receiver wrote and did not settle, because it died or lost its connection, may reach any lane, and of two receivers of
-one lane neither knows what the other writes. So with ``dedup=message-id`` it is here that all lanes come together (``first_copies``): the last
-rows of each lane before a batch are compared with those of the batch. Which those are is decided by positions alone, and they are
-never deleted, so that a batch that is planned again has the same rows.
+A message that a receiver wrote and did not settle, because it died or lost its connection, may be redelivered to any lane, and two
+receivers of one lane do not know each other's rows. So with ``dedup=message-id`` the rows of all lanes are compared here (``first_copies``):
+the last rows of each lane before a batch with those of the batch. Positions alone decide which rows these are, and they are
+not deleted, so that a batch that is planned again has the same rows.
 
 Knows a store, names and ids; neither links nor Spark.
 """
@@ -23,10 +23,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from .failure_points import passing
 from .first_copies import Identified
 from .lane_spool import CONSUMED, read_consumed
-from .manifests import Catalog
+from .manifest_catalog import Catalog
 from .recent_ids import RecentIds
 from .segments import keys
 from .spool import Slice, SpoolError
@@ -34,10 +33,8 @@ from .spool import Slice, SpoolError
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
 
-    from .manifests import Manifest, Part, Positions
+    from .manifest_catalog import Manifest, Part, Positions
     from .storage import Store
-
-__all__ = ["LaneRows"]
 
 Result = TypeVar("Result")
 
@@ -45,33 +42,41 @@ _log = logging.getLogger("trio_amqp10.spark")
 
 _VERSION: Final = 1
 _AGE: Final = 1.0
-"""Seconds for which a listing of an object store is believed to be new: Spark asks a hundred times a second."""
+"""Seconds for which a listing of an object store is used again.
+
+Spark asks for the latest offset a hundred times a second.
+"""
 _LISTINGS: Final = 3
-"""How often a gap is looked for again."""
+"""How many listings must show a gap before rows count as lost."""
 _REQUESTS: Final = 8
-"""To an object store, at a time."""
+"""Concurrent requests to an object store."""
 _ORPHANED: Final = 24 * 3600.0
-"""Seconds after which a segment without a manifest gets none: far more than a receiver takes to publish it (``lane_spool``)."""
+"""Seconds after which a segment without a manifest is deleted.
+
+Far more than a receiver may take to publish it (``lane_spool``).
+"""
 _SWEPT: Final = 3600.0
-"""Seconds between two looks for such segments."""
+"""Seconds between two searches for segments without a manifest."""
 _MOST_MARKS: Final = 64
-"""Listings whose order is remembered while their rows wait."""
+"""The most listings that are remembered while their rows are not consumed."""
 
 
 class LaneRows:
-    """What can be read, and what was consumed.
+    """The rows of all lanes of one store, and how far they are consumed.
+
+    Making one writes ``consumed.json``, so it takes the lanes over from an earlier reader.
 
     Args:
-        store: where the lanes are.
-        window: rows of each lane among which ids are compared; 0 for no comparison.
-        patience: seconds for which the store may fail when it is listed or rows are released: meanwhile nothing new is there.
+        store: the store of the lanes.
+        window: the last rows of each lane with which ids are compared; 0 for no comparison.
+        patience: seconds for which the store may fail when it is listed or rows are released; meanwhile there are no new rows.
 
     Attributes:
-        consumed: rows below are consumed.
+        consumed: for each epoch, rows below this number are consumed.
 
     Raises:
         SpoolError: the store is of a newer version.
-        OSError: it cannot be read.
+        OSError: the store cannot be read.
     """
 
     def __init__(self, store: Store, *, window: int = 0, patience: float = 0.0) -> None:
@@ -91,13 +96,13 @@ class LaneRows:
         self._note(self.consumed)
 
     def _note(self, consumed: Positions) -> None:
-        said = {"version": _VERSION, "reader": self._reader, "rows": consumed}
-        self._store.put(CONSUMED, json.dumps(said).encode())
+        state = {"version": _VERSION, "reader": self._reader, "rows": consumed}
+        self._store.put(CONSUMED, json.dumps(state).encode())
 
-    # -- what there is ----------------------------------------------------------------------
+    # -- listing ----------------------------------------------------------------------------
 
     def ends(self, start: Positions) -> Positions:
-        """How far each epoch goes, from these positions on.
+        """Return the end of each epoch, given positions to begin from.
 
         Raises:
             SpoolError: rows are missing before others that are there.
@@ -109,13 +114,13 @@ class LaneRows:
         listings = 1
         while (gap := self._catalog.gap(start)) is not None:
             if listings == _LISTINGS:
-                raise SpoolError(f"{gap} in {self._store.where}: somebody has deleted them")
+                raise SpoolError(f"{gap} in {self._store.where}: their manifests were deleted")
             self._list()
             listings += 1
         return self._catalog.ends(start)
 
     def expire(self) -> None:
-        """Somebody knows that there is more than was listed last."""
+        """List the store again at the next look, because there are new rows."""
         self._listed_at = None
 
     def _list(self) -> None:
@@ -131,7 +136,7 @@ class LaneRows:
 
     @contextmanager
     def _patiently(self) -> Generator[None]:
-        """What may be tried again later: a store that fails for a moment is no reason for a query to fail."""
+        """Log failures of the store, and raise them only after ``patience`` seconds."""
         try:
             yield
         except SpoolError:
@@ -147,21 +152,21 @@ class LaneRows:
             self._fails_since = None
 
     def rows(self, start: Positions, end: Positions) -> int:
-        """How many rows are between two positions, those with ids that were there before among them."""
+        """Return how many rows are between two positions, including redelivered ones."""
         return _count(self._catalog.parts(start, end))
 
     def octets(self, start: Positions) -> dict[str, float]:
-        """How many octets of each lane are behind a position, in what was listed last."""
+        """Return how many octets of each lane are after a position, by the last listing."""
         found: defaultdict[str, float] = defaultdict(float)
         for key, log in self._catalog.unread(start).items():
             found[key.partition("/")[0]] += sum([each.octets for each in log])
         return found
 
     def cut(self, start: Positions, end: Positions, rows: int | None, octets: int | None) -> Positions:
-        """A position with about so many rows and octets behind ``start``, and at least one row.
+        """Return a position so many rows or octets after ``start``, at least one row.
 
-        Rows are taken in the order of the listings that had them first, and of what one listing had, from each lane its share. So a
-        message and what came again of it are read as far apart as they came, however much waits in any lane.
+        Rows are taken in the order in which listings first had them, and those of one listing from each lane in proportion. So a
+        message and its redelivery are read about as far apart as they came, however many rows wait in any lane.
         """
         parts = self._catalog.parts(start, end)
         total = _count(parts)
@@ -186,7 +191,7 @@ class LaneRows:
         return self._shared(position, goal, left)
 
     def _shared(self, start: Positions, end: Positions, rows: int) -> Positions:
-        """So many of the rows between two positions: of each lane its share."""
+        """Return a position so many rows after ``start``, from each lane in proportion."""
         lanes: defaultdict[str, list[Part]] = defaultdict(list)
         for part in self._catalog.parts(start, end):
             lanes[part.manifest.lane].append(part)
@@ -206,7 +211,7 @@ class LaneRows:
     # -- reading ----------------------------------------------------------------------------
 
     def batch(self, start: Positions, end: Positions) -> list[Slice]:
-        """Where the rows of a batch are.
+        """Return where the rows of a batch are.
 
         Raises:
             SpoolError: some rows are not there any more.
@@ -232,7 +237,7 @@ class LaneRows:
         return Slice(source, start - manifest.first, stop - manifest.first, manifest.first)
 
     def identified(self, start: Positions, end: Positions) -> tuple[list[Identified], list[Identified]]:
-        """The last rows of each lane before a batch, as many as are compared, and those of the batch.
+        """Return the rows to compare a batch with, and those of the batch.
 
         Raises:
             SpoolError, OSError: as ``batch``.
@@ -250,19 +255,23 @@ class LaneRows:
         return Identified(self._slice(part), self._ids[part.manifest][part.start - first : part.stop - first])
 
     def _for_each(self, call: Callable[[Manifest], Result], manifests: list[Manifest]) -> list[Result]:
-        """The results of requests, several of which are under way at a time: a query that begins reads many manifests."""
+        """Call a function for each manifest, and return the results.
+
+        Requests to an object store run concurrently, because a query reads many manifests at its start.
+        """
         if not self._store.remote:
             return [call(each) for each in manifests]
         with ThreadPoolExecutor(_REQUESTS) as pool:
             return list(pool.map(call, manifests))
 
     def _read_ids(self, manifest: Manifest) -> list[str | None]:
-        said = json.loads(self._store.get(manifest.name) or b"{}")
-        ids: list[str | None] | None = said.get("ids")
+        content = json.loads(self._store.get(manifest.name) or b"{}")
+        ids: list[str | None] | None = content.get("ids")
         if ids is not None:
             return ids
         try:
-            return keys(self._store.source(manifest.segment), self._key)  # it came when nobody asked for ids
+            # The receiver had no ``dedup=message-id``, so the ids are read from the messages.
+            return keys(self._store.source(manifest.segment), self._key)
         except FileNotFoundError:
             raise SpoolError(
                 f"{manifest.segment} is missing in {self._store.where}: rows {manifest.first} to {manifest.end} are lost"
@@ -271,11 +280,11 @@ class LaneRows:
     # -- consuming --------------------------------------------------------------------------
 
     def release(self, position: Positions) -> None:
-        """Rows below are consumed: note it, and delete what is not kept.
+        """Note that rows before a position are consumed; delete those that are not kept.
 
         Raises:
-            SpoolError: another query reads these lanes too.
-            OSError: it cannot be noted.
+            SpoolError: another query consumes these lanes too.
+            OSError: the position cannot be written.
         """
         if all(self.consumed.get(key, -1) >= row for key, row in position.items()):
             return
@@ -291,7 +300,6 @@ class LaneRows:
         consumed = {key: max(row, self.consumed.get(key, 0)) for key, row in position.items()}
         self._note(consumed)
         self.consumed = consumed
-        passing("consumed")
         self._sweep()
         kept = {part.manifest for part in self._catalog.last(self.consumed, max(1, self._window))}
         gone = [
@@ -306,9 +314,10 @@ class LaneRows:
         self._catalog = Catalog([each.name for each in left])
 
     def _sweep(self) -> None:
-        """Delete what receivers left that died before they published it.
+        """Delete segments whose receivers died before they published them.
 
-        How old a segment is, is told by newer ones: so only the clock of the store counts, and if nothing new comes, nothing is deleted.
+        The age of a segment is counted from the newest one: so only the clock of the store matters, and nothing is deleted while no new
+        segment comes.
         """
         now = time.monotonic()
         if self._swept_at is not None and now - self._swept_at < _SWEPT:
@@ -323,9 +332,8 @@ class LaneRows:
                 self._store.delete(name)
 
     def _delete(self, manifest: Manifest) -> None:
-        """The segment first: what has no manifest, nobody would find again."""
+        """Delete a segment, and then its manifest, without which it would not be found."""
         self._store.delete(manifest.segment)
-        passing("deleted")
         self._store.delete(manifest.name)
 
 

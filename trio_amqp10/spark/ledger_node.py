@@ -1,57 +1,58 @@
 """Ledger: a queue that takes each record once, by its message-id.
 
-A writer that may be started again posts a record, named after its work, in the same transaction as
-the work. A second transaction with that record is refused when it posts it, even while the first
-is not decided, so of any number of attempts one at most commits. An attempt that is rolled back
+A writer that may be started again sends a record, named after its work, in the same transaction as
+the work. A second transaction that sends this record is refused, even while the first
+is not decided, so at most one of several attempts commits. An attempt that is rolled back
 gives up its claim (4.4).
 
-Each record of a transaction goes to a node of its own, a claim, that lives until the discharge:
-that is how a ledger learns of a rollback.
+Each record of a transaction goes to its own node, a claim, which lives until the discharge: so the ledger
+notices a rollback.
 
-A record that says of which job it is, and of which batch, makes those of all but the last two batches of that job superfluous:
-they are deleted, and one that comes for such a batch is refused for good. Others stay until they expire, or somebody takes them off
-the queue.
+A record may name its job and the batch of this job. The ledger keeps the records of the last two batches of a job,
+deletes those of earlier batches, and rejects new ones for them. Other records stay until they expire, or are
+received from the queue.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import Inlet, Node, RefusedError
-from trio_amqp10.container.nodes.queue import Queue
-from trio_amqp10.errors import Condition
+from trio_amqp10.broker.nodes.node import Inlet, Node, RefusedError
+from trio_amqp10.broker.nodes.queue import Queue
+from trio_amqp10.core.errors import Condition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.container.nodes.content import Content
-    from trio_amqp10.container.nodes.entry import Entry
-    from trio_amqp10.container.nodes.node import Arrival, Peer
-
-__all__ = ["BATCH", "CLAIMED", "JOB", "Ledger"]
+    from trio_amqp10.broker.nodes.clock import Clock
+    from trio_amqp10.broker.nodes.content import Content
+    from trio_amqp10.broker.nodes.entry import Entry
+    from trio_amqp10.broker.nodes.node import Arrival, Peer
 
 CLAIMED: Final = Condition.PRECONDITION_FAILED.value
-"""The condition that a record is rejected with when another of that name is there, or about to be."""
+"""The condition for rejecting a record whose message-id is held or claimed."""
 JOB: Final = "spark_job"
-"""The application property of a record that names its job; a string."""
+"""The application property of a record with the name of its job; a string."""
 BATCH: Final = "spark_batch"
-"""The application property of a record that says which batch of its job it is for; a whole number that only grows."""
+"""The application property with the batch of the job; a whole number that grows."""
 _BATCHES: Final = 2
-"""Batches of a job whose records stay: the last one may be repeated, and the one before it until that has begun."""
+"""The batches of a job whose records stay.
+
+The last one may be repeated, and the one before it until the last one has begun.
+"""
 
 
 class Ledger(Queue):
-    """A queue of records, each with a message-id that no other may have: ``container.add_node(Ledger("done"))``.
+    """A queue of records with unique ids: ``container.add_node(Ledger("done"))``.
 
     A record without a message-id, or with one that is held or claimed already, is rejected with
-    ``amqp:precondition-failed``; one of a batch whose records are deleted with ``amqp:illegal-state``.
+    ``amqp:precondition-failed``; a record of a batch whose records are deleted, with ``amqp:illegal-state``.
 
-    It is in memory, and gone with the container.
+    The ledger is kept in memory, and does not survive the container.
 
     Args:
-        address: what links name to reach it.
-        clock: what records expire by, if they have a ttl.
+        address: the address of the node.
+        clock: the clock by which records with a ttl expire.
     """
 
     def __init__(self, address: str, *, clock: Clock | None = None) -> None:
@@ -61,7 +62,7 @@ class Ledger(Queue):
         self._batches: dict[str, dict[int, set[Entry]]] = {}
 
     def on_arrivals(self, inlet: Inlet) -> None:
-        """Records outside of a transaction: each counts at once."""
+        """Take records that came outside of a transaction: each counts at once."""
         while (arrival := inlet.take()) is not None:
             try:
                 claim = self.destination(arrival.content)
@@ -72,37 +73,39 @@ class Ledger(Queue):
             claim.on_arrivals(_Single(inlet, arrival))
 
     def destination(self, content: Content) -> Node:
-        """Claim the name of a record."""
+        """Claim the message-id of a record; return the node that takes it."""
         name = content.as_message().message_id
         if name is None:
             raise RefusedError(CLAIMED, f"{self.address!r} is a ledger: a record needs a message-id")
         self.sweep()
         key = (name.__class__, name)
         if key in self._held or key in self._claims:
-            raise RefusedError(CLAIMED, f"{self.address!r} has a record {name!r} already, or is about to")
+            raise RefusedError(
+                CLAIMED, f"{self.address!r} has a record {name!r} already, or an open transaction has sent it"
+            )
         batch = _batch_of(content)
         if batch is not None:
             known = self._batches.get(batch[0], {})
             if len(known) == _BATCHES and batch[1] < min(known):
                 raise RefusedError(
                     Condition.ILLEGAL_STATE.value,
-                    f"{self.address!r}: batch {batch[1]} of {batch[0]!r} is over, later ones have records",
+                    f"{self.address!r}: batch {batch[1]} of {batch[0]!r} is over, because two later batches have records",
                 )
         self._claims.add(key)
         return _Claim(self, key)
 
     def keep(self, key: object, inlet: Inlet) -> None:
-        """A claim counts: hold its record."""
+        """Turn a claim into a held record."""
         self._claims.discard(key)
         self._held.add(key)
         super().on_arrivals(inlet)
 
     def release_claim(self, key: object) -> None:
-        """A claim came to nothing."""
+        """Forget a claim whose transaction was rolled back, or whose record was kept."""
         self._claims.discard(key)
 
     def _offer(self, entry: Entry) -> None:
-        """A record is here: those of former batches are not needed any more."""
+        """Offer a record, and delete those of earlier batches of its job."""
         super()._offer(entry)
         batch = _batch_of(entry.content)
         if batch is None:
@@ -112,7 +115,7 @@ class Ledger(Queue):
         known.setdefault(number, set()).add(entry)
         for former in sorted(known)[:-_BATCHES]:
             for each in known.pop(former):
-                if each.available:  # or somebody is about to take it
+                if each.available:  # otherwise a receiver has it
                     self._available.remove(each)
                     self.held.forget(each)
 
@@ -126,14 +129,14 @@ class Ledger(Queue):
 
 
 def _batch_of(content: Content) -> tuple[str, int] | None:
-    """The job and the batch that a record names."""
-    said: Any = content.as_message().application_properties
-    job, batch = said.get(JOB), said.get(BATCH)
+    """Return the job and the batch that a record names; None if it names none."""
+    properties: Any = content.as_message().application_properties
+    job, batch = properties.get(JOB), properties.get(BATCH)
     return (job, int(batch)) if isinstance(job, str) and isinstance(batch, int) else None
 
 
 class _Single:
-    """One arrival as an inlet that has nothing else."""
+    """An inlet with a single arrival."""
 
     __slots__ = ("_arrival", "_inlet")
 

@@ -1,20 +1,20 @@
-"""Streams of RabbitMQ and of Event Hubs: how each is asked for an offset.
+"""The offsets of logs: of RabbitMQ's streams, and of event hubs.
 
 =====================  ======================================  =====================================================
-of                     ``rabbitmq``                            ``event-hubs``
+aspect                 ``rabbitmq``                            ``event-hubs``
 =====================  ======================================  =====================================================
 a log                  an address: a stream of RabbitMQ 4      a partition, ``<hub>/Partitions/<id>``; those of a hub
-                                                               are found by themselves
+                                                               are found automatically
 where reading begins   ``rabbitmq:stream-offset-spec``         ``apache.org:selector-filter:string``
 a message's number     ``x-stream-offset``                     ``x-opt-sequence-number``
-by a time              a receiver looks, and drains            the filter again, by ``x-opt-enqueued-time``
-the first and the      a receiver looks, and drains            ``READ`` of ``com.microsoft:partition`` at
+position of a time     a receiver with that filter drains      the same filter, by ``x-opt-enqueued-time``
+the first and the      a receiver with that filter drains      ``READ`` of ``com.microsoft:partition`` at
 last                                                           ``$management``
 =====================  ======================================  =====================================================
 
-An event hub is never told an epoch: with one, every new receiver makes the one before it go.
+No epoch is sent to an event hub: with an epoch, each new receiver would disconnect the one before it.
 
-Knows what is said; when, and what becomes of it, is told in ``offset_reader``.
+Knows addresses, filters and requests; ``offset_reader`` uses them.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.message import Message
-from trio_amqp10.spec.messaging import Source
-from trio_amqp10.wire.values import Described, Symbol, Timestamp, ULong
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.wire.values import Described, Symbol, Timestamp, ULong
+from trio_amqp10.core.errors import LocalProtocolError
 
-from .connections import in_one, token_source
+from .connections import run_together, token_source
 from .super_streams import find_streams
 
 if TYPE_CHECKING:
@@ -39,11 +39,12 @@ if TYPE_CHECKING:
 
     from .options import LogOptions
 
-__all__ = ["Dialect", "LogError", "dialect_of", "hub_of", "number_of"]
-
 _STREAM_OFFSET: Final = Symbol("rabbitmq:stream-offset-spec")
 _PROBED: Final = 1000
-"""Messages that are asked for at a time, to find the last one: a peer counts in blocks of about so many."""
+"""The credit for finding the last message.
+
+The peer begins at a block of messages, and blocks have about this size.
+"""
 
 _SELECTOR: Final = Symbol("apache.org:selector-filter:string")
 _NUMBER: Final = "x-opt-sequence-number"
@@ -54,14 +55,14 @@ T = TypeVar("T")
 
 
 class LogError(amqp.AmqpError):
-    """The peer does not tell of a log where it begins and ends."""
+    """The peer does not report where a log begins and ends."""
 
 
 class Dialect(Protocol):
-    """One way to speak of logs.
+    """The offsets of one kind of log.
 
     Attributes:
-        annotation: where a message tells its number.
+        annotation: the message annotation that has a message's number.
     """
 
     annotation: str
@@ -69,29 +70,31 @@ class Dialect(Protocol):
     def receiving(
         self, connection: amqp.Connection, options: LogOptions, log: str, start: int
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
-        """A receiver that begins at a number, or at the first after it; nothing is granted yet."""
+        """Open a receiver, without credit, that begins at a number or at the next one."""
         ...
 
     def check(self, receiver: amqp.Receiver, log: str) -> None:
-        """Raise ``LocalProtocolError`` if the peer does not begin where it is told."""
+        """Raise ``LocalProtocolError`` if the peer ignores where to begin."""
         ...
 
     async def ends(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        """All logs, each with the number after its last message; 0 if it never had one."""
+        """Return all logs, each with the number after its last message; 0 if it had none."""
         ...
 
     async def starts(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        """All logs, each with the number that it begins with."""
+        """Return all logs, each with the number of its first message."""
         ...
 
     async def first(self, connection: amqp.Connection, options: LogOptions, log: str) -> int | None:
-        """The number that a log begins with; None if it holds nothing, and nobody can tell."""
+        """Return the number of a log's first message; None if it is unknown."""
         ...
 
     async def at_moments(
         self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
     ) -> dict[str, int]:
-        """For each log the number of the first message that came then or later; the number behind the last if there is none.
+        """Return, for each log, the number of the first message that came then or later.
+
+        If there is no such message, it is the number after the last message.
 
         Args:
             connection: to the peer.
@@ -102,21 +105,21 @@ class Dialect(Protocol):
 
 
 def dialect_of(options: LogOptions) -> Dialect:
-    """The one that the options name."""
+    """Return the dialect that the options name."""
     return _DIALECTS[options.dialect]
 
 
 def hub_of(log: str) -> str | None:
-    """The hub that a log is a partition of; None if it is no partition."""
+    """Return the event hub of a log; None if the log is no partition."""
     hub, found, _ = log.rpartition(_PARTITIONS)
     return hub if found else None
 
 
 def number_of(dialect: Dialect, delivery: amqp.Delivery) -> int:
-    """A message's number.
+    """Return a message's number.
 
     Raises:
-        LocalProtocolError: it has none.
+        LocalProtocolError: the message has no number.
     """
     number = delivery.message.annotations.get(dialect.annotation)
     if not isinstance(number, int):
@@ -124,7 +127,7 @@ def number_of(dialect: Dialect, delivery: amqp.Delivery) -> int:
             f"this is no log: a message has no number in its annotation {dialect.annotation!r}: {number!r}"
         )
     if not delivery.settled:
-        delivery.accept()  # which takes nothing away
+        delivery.accept()  # a log keeps accepted messages
     return int(number)
 
 
@@ -132,18 +135,18 @@ def number_of(dialect: Dialect, delivery: amqp.Delivery) -> int:
 
 
 class _RabbitMQ:
-    """See ``Dialect``."""
+    """The streams of RabbitMQ 4."""
 
     annotation = "x-stream-offset"
 
     def receiving(
         self, connection: amqp.Connection, options: LogOptions, log: str, start: int | str | Timestamp
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
-        """It may also begin at ``first``, at ``last`` or at a time.
+        """Open a receiver that begins at a number, ``first``, ``last`` or a time.
 
-        To look there, messages come unsettled: RabbitMQ lets a queue have the filter too and ignores it, and what a queue
-        had sent settled would be lost. Who reads has looked before. Each link has a session of its own: where RabbitMQ is
-        detached while messages are on their way, it goes on to count them, and what comes next on that session is out of order.
+        Unless it begins at a number, messages come unsettled: RabbitMQ accepts the filter for a queue and ignores it, and messages that a
+        queue sends settled would be lost. A read by number comes after such a search. Each link has its own session: if a link
+        is detached while messages are on their way, RabbitMQ goes on to count them, and the next transfer of the session is out of order.
         """
         del options
         by_number = isinstance(start, int) and not isinstance(start, Timestamp)
@@ -153,7 +156,7 @@ class _RabbitMQ:
             log,
             source=source,
             credit=0,
-            filters="optional",  # check looks
+            filters="optional",  # ``check`` compares them
             guarantee="at-most-once" if by_number else "at-least-once",
             own_session=True,
         )
@@ -177,7 +180,10 @@ class _RabbitMQ:
     async def at_moments(
         self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
     ) -> dict[str, int]:
-        """RabbitMQ has a time for each block of messages, and reads times as whole seconds: so somewhat more may come."""
+        """Return the numbers that belong to times.
+
+        RabbitMQ has a time for each block of messages, in whole seconds, so some earlier messages may be among them.
+        """
 
         async def look(log: str) -> int:
             found = await self._first_from(connection, options, log, Timestamp(moments[log]))
@@ -209,14 +215,14 @@ class _RabbitMQ:
 
 
 async def _each(logs: Iterable[str], find: Callable[[str], Awaitable[T]]) -> dict[str, T]:
-    """What there is to find of each log, all at once, in the order given."""
+    """Call a function for all logs concurrently; return results in the order given."""
     found: dict[str, T] = {}
 
     async def look(log: str) -> None:
         found[log] = await find(log)
 
     wanted = list(logs)
-    await in_one(*[partial(look, log) for log in wanted])
+    await run_together(*[partial(look, log) for log in wanted])
     return {log: found[log] for log in wanted}
 
 
@@ -225,7 +231,7 @@ async def _drained(receiver: amqp.Receiver, log: str, most: int, options: LogOpt
     with trio.move_on_after(options.read_timeout):
         return await receiver.drain()
     raise TimeoutError(
-        f"{log!r} did not answer a drain within {options.read_timeout:g} s (readTimeout), so nobody knows "
+        f"{log!r} did not answer a drain within {options.read_timeout:g} s (readTimeout), so it is unknown "
         "where it ends"
     )
 
@@ -233,8 +239,14 @@ async def _drained(receiver: amqp.Receiver, log: str, most: int, options: LogOpt
 # Event hubs ---------------------------------------------------------------------------------------
 
 
-class _Told(NamedTuple):
-    """Of a partition: the number that it begins with, that behind its last, and when that came (milliseconds since 1970)."""
+class _Bounds(NamedTuple):
+    """The bounds of a partition.
+
+    Attributes:
+        start: the number of its first event.
+        end: the number after its last event.
+        last: when the last event came, in milliseconds since 1970.
+    """
 
     start: int
     end: int
@@ -242,7 +254,7 @@ class _Told(NamedTuple):
 
 
 class _EventHubs:
-    """See ``Dialect``."""
+    """The partitions of event hubs."""
 
     annotation = _NUMBER
 
@@ -263,65 +275,67 @@ class _EventHubs:
         )
 
     def check(self, receiver: amqp.Receiver, log: str) -> None:
-        """Nothing: each event tells its number, and those before it are passed over."""
+        """Accept all: each event has its number, and earlier ones are skipped."""
 
     async def ends(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        return {log: told.end for log, told in (await self._told(connection, options)).items()}
+        return {log: bounds.end for log, bounds in (await self._bounds(connection, options)).items()}
 
     async def starts(self, connection: amqp.Connection, options: LogOptions) -> dict[str, int]:
-        return {log: told.start for log, told in (await self._told(connection, options)).items()}
+        return {log: bounds.start for log, bounds in (await self._bounds(connection, options)).items()}
 
     async def first(self, connection: amqp.Connection, options: LogOptions, log: str) -> int | None:
-        return (await self._told(connection, options, log))[log].start
+        return (await self._bounds(connection, options, log))[log].start
 
     async def at_moments(
         self, connection: amqp.Connection, options: LogOptions, moments: Mapping[str, int]
     ) -> dict[str, int]:
-        """By the time at which the hub took each event."""
+        """Return the numbers that belong to times, by the time when the hub took an event."""
 
         async def look(log: str) -> int:
-            told = (await self._told(connection, options, log))[log]
+            bounds = (await self._bounds(connection, options, log))[log]
             moment = moments[log]
-            if told.start == told.end or told.last < moment:
-                return told.end  # an event that comes later is not waited for
+            if bounds.start == bounds.end or bounds.last < moment:
+                return bounds.end  # do not wait for a later event
             async with self._receiving(connection, options, log, f"{_ENQUEUED} > '{moment - 1}'") as receiver:
                 receiver.grant(1)
                 with trio.move_on_after(options.read_timeout):
                     return number_of(self, await receiver.receive())
             raise TimeoutError(
-                f"no event of {log!r} came within {options.read_timeout:g} s (readTimeout), so nobody knows which is the "
-                "first of that time"
+                f"no event of {log!r} came within {options.read_timeout:g} s (readTimeout), so the first event of that "
+                "time is unknown"
             )
 
         return await _each(moments, look)
 
-    async def _told(
+    async def _bounds(
         self, connection: amqp.Connection, options: LogOptions, log: str | None = None
-    ) -> dict[str, _Told]:
-        """Where partitions begin and end: one, or all of the hubs."""
-        found: dict[str, _Told] = {}
+    ) -> dict[str, _Bounds]:
+        """Return the bounds of one partition, or of all partitions of the hubs."""
+        found: dict[str, _Bounds] = {}
         async with connection.open_requester("$management", direct=True) as requester:
 
             async def ask(kind: str, **which: str) -> Any:
-                said = {"operation": "READ", "type": f"com.microsoft:{kind}", **which}
+                properties = {"operation": "READ", "type": f"com.microsoft:{kind}", **which}
                 source = token_source(options)
                 if source is not None:
-                    said["security_token"] = (await source[1](source[0])).value
-                request = Message(None, application_properties=said)
+                    properties["security_token"] = (await source[1](source[0])).value
+                request = Message(None, application_properties=properties)
                 try:
                     reply = await requester.request(request, timeout=options.read_timeout)
                 except trio.TooSlowError:
                     raise TimeoutError(
-                        f"no answer within {options.read_timeout:g} s (readTimeout), where {which} ends"
+                        f"the peer did not report within {options.read_timeout:g} s (readTimeout) where {which} ends"
                     ) from None
                 return _answer(reply, which)
 
             async def look(hub: str, partition: str) -> None:
-                told = await ask("partition", name=hub, partition=partition)
-                end = told["last_enqueued_sequence_number"] + 1
-                start = end if told["is_partition_empty"] else told["begin_sequence_number"]
-                last = int(told["last_enqueued_time_utc"])
-                found[f"{hub}{_PARTITIONS}{partition}"] = _Told(int(start), int(end), last)
+                partition_info = await ask("partition", name=hub, partition=partition)
+                end = partition_info["last_enqueued_sequence_number"] + 1
+                start = (
+                    end if partition_info["is_partition_empty"] else partition_info["begin_sequence_number"]
+                )
+                last = int(partition_info["last_enqueued_time_utc"])
+                found[f"{hub}{_PARTITIONS}{partition}"] = _Bounds(int(start), int(end), last)
 
             if log is not None:
                 hub, _, partition = log.rpartition(_PARTITIONS)
@@ -332,17 +346,17 @@ class _EventHubs:
                     for hub in options.addressed
                     for each in (await ask("eventhub", name=hub))["partition_ids"]
                 ]
-            await in_one(*[partial(look, hub, partition) for hub, partition in partitions])
+            await run_together(*[partial(look, hub, partition) for hub, partition in partitions])
         return {f"{hub}{_PARTITIONS}{each}": found[f"{hub}{_PARTITIONS}{each}"] for hub, each in partitions}
 
 
 def _answer(reply: Message, which: dict[str, str]) -> Any:
-    said: Any = reply.application_properties
-    status = said.get("status-code")
+    properties: Any = reply.application_properties
+    status = properties.get("status-code")
     if not isinstance(status, int) or not 200 <= status < 300:
-        words = f"{which} could not be read: {status}, {said.get('error-condition')}, {said.get('status-description')}"
+        words = f"{which} could not be read: {status}, {properties.get('error-condition')}, {properties.get('status-description')}"
         if isinstance(status, int) and status >= 500 and status != 501:
-            raise OSError(words)  # which may pass
+            raise OSError(words)  # a failure of the server, which is retried
         raise LogError(words)
     return reply.body
 

@@ -1,8 +1,8 @@
-"""Offsets of logs: how far a batch goes, and where a log begins that a checkpoint does not have.
+"""Computes offsets of logs: the end of a batch, and the beginning of a new log.
 
-An offset is the number that comes next, by log. A checkpoint may have logs that are not read now: their numbers are
-carried on, so that a log that comes back is not read again. A log that is new joins at its beginning, with no row in that
-batch: so its beginning is in Spark's journal before anything of it is read, and a batch that is planned again has the same
+An offset is the number of the next message, by log. A checkpoint may have logs that are not read now: their numbers are
+kept, so that a log that reappears is not read again. A new log joins at its beginning, with no row in that
+batch: so its beginning is in Spark's journal before a message of it is read, and a batch that is planned again has the same
 rows.
 
 Knows numbers; neither peers nor Spark.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
 from .options import Moment
 
@@ -22,33 +22,31 @@ if TYPE_CHECKING:
 
     Offsets = dict[str, int]
 
-__all__ = ["DataLossError", "beginnings", "next_offsets", "ranges"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 
 class DataLossError(AmqpError):
-    """Messages that a checkpoint means are not in the log any more."""
+    """Messages that a checkpoint or a batch refers to are not in the log any more."""
 
 
 def beginnings(
     logs: Iterable[str],
-    first_of: Callable[[str], str | int | Moment],
+    place_of: Callable[[str], str | int | Moment],
     starts: Callable[[], Mapping[str, int]],
     ends: Mapping[str, int],
     at_moments: Callable[[Mapping[str, int]], Mapping[str, int]],
 ) -> Offsets:
-    """Where to begin these logs, or where to end.
+    """Return the number at which to begin, or to end, each log.
 
     Args:
-        logs: which.
-        first_of: what the options say of one: ``earliest``, ``latest``, a number or a moment.
-        starts: finds the number of the first message of each log; called if it matters.
-        ends: the number behind the last message of each log.
-        at_moments: finds for logs, each with a moment in milliseconds since 1970, the number of the first message that came
-            then or later, or the number behind the last; called if it matters.
+        logs: the logs.
+        place_of: returns the option for a log: ``earliest``, ``latest``, a number or a moment.
+        starts: finds the number of the first message of each log; called only if needed.
+        ends: the number after the last message of each log.
+        at_moments: finds, for logs with a moment in milliseconds since 1970, the number of the first message that came
+            then or later, or the number after the last message; called only if needed.
     """
-    wanted = {log: first_of(log) for log in logs}
+    wanted = {log: place_of(log) for log in logs}
     moments = {log: where.milliseconds for log, where in wanted.items() if isinstance(where, Moment)}
     found: Mapping[str, int] = starts() if "earliest" in wanted.values() else {}
     by_moment: Mapping[str, int] = at_moments(moments) if moments else {}
@@ -71,26 +69,28 @@ def next_offsets(
     most: int | None,
     fail_on_data_loss: bool,
 ) -> Offsets:
-    """How far the next batch goes: all logs by the same share of its rows, and who has less leaves more.
+    """Return the end of the next batch, with about as many rows of each log.
+
+    A log with fewer rows leaves its share to the others.
 
     Args:
         at: where the last batch ended.
-        ends: the number behind the last message of each log that is read now.
-        begin: finds where to begin logs that are not in ``at``, and those that begin anew.
-        most: rows of the batch; None for all that there are.
-        fail_on_data_loss: whether a log that ends before ``at`` is an error, or is read from its beginning.
+        ends: the number after the last message of each log that is read now.
+        begin: finds where to begin logs that are not in ``at``, and logs that were replaced.
+        most: the most rows of the batch; None for all rows.
+        fail_on_data_loss: whether a log that ends before ``at`` is an error; otherwise it is read from its beginning.
 
     Raises:
-        DataLossError: a log ends before ``at``, so that it is another one of that name.
+        DataLossError: a log ends before ``at``, so it was replaced by another one of the same name.
     """
     lost = [log for log, end in ends.items() if end < at.get(log, 0)]
     for log in lost:
-        loss = f"the checkpoint is at message {at[log]} of {log!r}, which ends with {ends[log]} now: it is another one of that name"
+        loss = f"the checkpoint is at message {at[log]} of {log!r}, which ends with {ends[log]} now: it was replaced by another log of that name"
         if fail_on_data_loss:
             raise DataLossError(
-                f"{loss}, so begin with a new checkpoint, or with option 'failOnDataLoss' = 'false' read this one from its beginning"
+                f"{loss}; begin with a new checkpoint, or read the new log from its beginning with option 'failOnDataLoss' = 'false'"
             )
-        _log.warning("%s, and is read from its beginning", loss)
+        _log.warning("%s; it is read from its beginning", loss)
     chosen = dict(at)
     joining = [log for log in ends if log not in at]
     if joining or lost:
@@ -109,12 +109,12 @@ def next_offsets(
 
 
 def ranges(start: Mapping[str, int], end: Mapping[str, int], least: int) -> list[tuple[str, int, int]]:
-    """What is between two offsets, cut so that there are about as many ranges as asked for.
+    """Return the messages between two offsets as ranges: log, first number, end.
 
     Args:
         start: where the batch begins.
-        end: where it ends.
-        least: how many ranges there should be.
+        end: where the batch ends.
+        least: about the number of ranges to return.
     """
     found = [(log, start[log], stop) for log, stop in end.items() if stop > start.get(log, stop)]
     rows = sum(stop - first for _, first, stop in found)

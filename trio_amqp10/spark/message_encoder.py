@@ -1,34 +1,34 @@
-"""Arrow batches to messages: what a sink does to its rows.
+"""Converts Arrow batches to messages: the rows of a sink.
 
-The reverse of ``rows``, and as there a section is made for all rows at once, straight from the columns;
-only what a row says in an unusual way takes a row's time. What a source has read, a sink takes as it is.
-Columns that only tell how a message came (``seq``, ``received_at``, ``delivery_tag``, ``peer``) are not sent,
-nor are the two fields of a header that belong to one journey, first-acquirer and delivery-count. Fields of
-header and properties may also stand alone, as columns of their own, and then go before those in the structs.
+The reverse of ``rows``. A section is made for all rows at once, straight from the columns;
+only unusual values are converted row by row. A sink accepts the rows of a source unchanged.
+The columns that describe a delivery (``seq``, ``received_at``, ``delivery_tag``, ``peer``) are not sent,
+nor are first-acquirer and delivery-count of the header, which describe a former delivery (3.2.1). Fields of
+header and properties may also be top-level columns, which take precedence over the structs.
 
-Sections: 3.2. Knows no connection and no Spark.
+Sections: 3.2. Knows neither connections nor Spark.
 """
 
 from __future__ import annotations
 
 import hashlib
 import uuid
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message, Sequence, Value, encode_message
-from trio_amqp10.message.fields import (
+from trio_amqp10.amqp10.message import Message, Sequence, Value, encode_message
+from trio_amqp10.amqp10.message.fields import (
     HEADER_CHECKS,
     HEADER_FIELDS,
     PROPERTY_CHECKS,
     PROPERTY_FIELDS,
     checked_fields,
 )
-from trio_amqp10.message.section_writers import SECTION_WRITERS, write_body
-from trio_amqp10.message.sections import (
+from trio_amqp10.amqp10.message.section_writers import SECTION_WRITERS, write_body
+from trio_amqp10.amqp10.message.sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
     DELIVERY_ANNOTATIONS,
@@ -36,63 +36,98 @@ from trio_amqp10.message.sections import (
     HEADER,
     PROPERTIES,
 )
-from trio_amqp10.wire import codes
-from trio_amqp10.wire.decode import decode
-from trio_amqp10.wire.values import Symbol, Timestamp, ULong
+from trio_amqp10.amqp10.wire import codes
+from trio_amqp10.amqp10.wire.decode import decode
+from trio_amqp10.amqp10.wire.values import Symbol, Timestamp, ULong
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 
 from .property_columns import merged
 from .schema import SINK_TYPES
-from .typed_json import UnfitError, json_text, map_from_text
+from .typed_json import UnfitError, map_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from .options import SinkOptions
 
     Columns = dict[str, list[Any]]
 
-__all__ = ["OutgoingBatch", "encode_batch"]
-
 _INSTANT: Final = pa.int64()
-"""Moments are read as microseconds: a datetime ends with the year 9999, and AMQP does not."""
+"""The type for reading times: a datetime could not be after the year 9999."""
 _DUPLICATE: Final = "_AMQ_DUPL_ID"
-"""The application property by which Artemis knows what comes twice."""
+"""The application property by which Artemis detects duplicates."""
 
 
 class OutgoingBatch(NamedTuple):
-    """The messages of a batch, and where each goes."""
+    """The messages of a batch.
+
+    Attributes:
+        addresses: the address of each message.
+        messages: the messages.
+        rows: the batch; None if rows that are not accepted need not be kept.
+        numbers: the row of each message; empty if all rows are messages.
+        unfit: the other rows, each with the reason why it cannot be a message.
+    """
 
     addresses: list[str]
     messages: list[Message]
+    rows: pa.RecordBatch | None = None
+    numbers: tuple[int, ...] = ()
+    unfit: tuple[tuple[int, str], ...] = ()
 
 
 def encode_batch(
     batch: pa.RecordBatch, options: SinkOptions, *, name: str | None = None, first: int = 0
 ) -> OutgoingBatch:
-    """A message for each row.
+    """Return a message for each row.
+
+    If ``onReject`` is not ``fail``, rows that cannot be messages are left out.
 
     Args:
         batch: the rows.
         options: of the sink.
-        name: of the task; a row without a message-id is named after it and its number. None has it named after
-            the digest of what it says.
+        name: of the task. A row without a message-id gets one of this name and the number of the row, or, if the
+            name is None, a digest of its content.
         first: the number of the first row.
 
     Raises:
-        UnfitError: a row cannot be a message; says which, and why.
+        UnfitError: a row cannot be a message; the text has its number and the reason.
     """
     try:
-        return _encode_batch(batch, options, name, first)
+        addresses, messages = _encode(batch, options, name, first)
+        return OutgoingBatch(addresses, messages, batch)
     except (LocalProtocolError, RemoteProtocolError, ValueError):
-        for number in range(batch.num_rows):
-            try:
-                _encode_batch(batch.slice(number, 1), options, name, first + number)
-            except (LocalProtocolError, RemoteProtocolError, ValueError) as wrong:
-                raise UnfitError(f"row {number} of this batch cannot be a message: {wrong}") from wrong
-        raise
+        found = _encode_each(batch, options, name, first)
+        if not found.unfit:
+            raise
+        return found
 
 
-def _encode_batch(batch: pa.RecordBatch, options: SinkOptions, name: str | None, first: int) -> OutgoingBatch:
+def _encode_each(batch: pa.RecordBatch, options: SinkOptions, name: str | None, first: int) -> OutgoingBatch:
+    """Do as ``encode_batch`` row by row."""
+    addresses: list[str] = []
+    messages: list[Message] = []
+    numbers: list[int] = []
+    unfit: list[tuple[int, str]] = []
+    for number in range(batch.num_rows):
+        try:
+            address, message = _encode(batch.slice(number, 1), options, name, first + number)
+        except (LocalProtocolError, RemoteProtocolError, ValueError) as wrong:
+            reason = f"row {number} of this batch cannot be a message: {wrong}"
+            if options.on_reject == "fail":
+                raise UnfitError(reason) from wrong
+            unfit.append((number, reason))
+        else:
+            addresses += address
+            messages += message
+            numbers.append(number)
+    return OutgoingBatch(addresses, messages, batch, tuple(numbers), tuple(unfit))
+
+
+def _encode(
+    batch: pa.RecordBatch, options: SinkOptions, name: str | None, first: int
+) -> tuple[list[str], list[Message]]:
+    """Return the addresses and the messages of all rows."""
     columns = _columns(batch, options)
     count = batch.num_rows
     addresses = [options.address] * count if options.address else columns.get("address", [None] * count)
@@ -100,30 +135,32 @@ def _encode_batch(batch: pa.RecordBatch, options: SinkOptions, name: str | None,
         raise UnfitError("column 'address' is null, and there is no option 'address'")
     formats = columns.get("message_format", [])
     if "raw" not in columns and not any(formats):
-        named = _named(columns, count, options, name, first)
-        return OutgoingBatch(
-            addresses, [Message.from_payload(each) for each in _payloads(named, count, options)]
-        )
+        identified = _with_ids(columns, count, options, name, first)
+        return addresses, [Message.from_payload(each) for each in _payloads(identified, count, options)]
     messages: list[Message] = []
     raws = columns.get("raw")
     for number in range(count):
         message_format = (formats[number] or 0) if formats else 0
         if raws is not None and raws[number] is not None:
-            messages.append(_replayed(bytes(raws[number]), message_format))
+            with _column("raw"):
+                messages.append(_replayed(bytes(raws[number]), message_format))
             continue
         row = {key: column[number : number + 1] for key, column in columns.items()}
         if message_format:
             payload = bytes(row.get("body", [None])[0] or b"")
         else:
-            # Messages out of an archive stay as they are.
-            said = row if raws is not None else _named(row, 1, options, name, first + number)
-            payload = _payloads(said, 1, options)[0]
+            # Rows of an archive (with ``raw``) are sent unchanged.
+            row_columns = row if raws is not None else _with_ids(row, 1, options, name, first + number)
+            payload = _payloads(row_columns, 1, options)[0]
         messages.append(Message.from_payload(payload, message_format))
-    return OutgoingBatch(addresses, messages)
+    return addresses, messages
 
 
 def _columns(batch: pa.RecordBatch, options: SinkOptions) -> Columns:
-    """Lists by name; a field of a struct is called ``.field``. Property columns are in the map."""
+    """Return the columns as lists, by name.
+
+    A field of a struct is called ``.field``. Property columns are merged into ``application_properties``.
+    """
     columns: Columns = {}
     declared = options.property_columns
     own = [key for key, _ in declared]
@@ -138,7 +175,7 @@ def _columns(batch: pa.RecordBatch, options: SinkOptions) -> Columns:
             columns[name] = _plain(column).to_pylist()
     payload = columns.pop("payload", None)
     if payload is not None and not columns.keys() & {"body", "value", "body_text", "raw"}:
-        columns["body"] = payload  # others say it with its type
+        columns["body"] = payload  # only if no other column has the body with its type
     if declared:
         values = [_plain(batch.column(batch.schema.names.index(key))).to_pylist() for key in own]
         name, nothing = "application_properties", [None] * batch.num_rows
@@ -155,15 +192,15 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _field(columns: Columns, name: str) -> list[Any] | None:
-    """A field of header or properties: what stands alone, or else what is in the struct."""
+    """Return a field of header or properties, from its column or from the struct."""
     alone, inside = columns.get(name), columns.get(f".{name}")
     if alone is None or inside is None:
         return inside if alone is None else alone
     return [other if one is None else one for one, other in zip(alone, inside, strict=True)]
 
 
-def _named(columns: Columns, count: int, options: SinkOptions, name: str | None, first: int) -> Columns:
-    """With a message-id in each row: the same one whenever the row is sent again."""
+def _with_ids(columns: Columns, count: int, options: SinkOptions, name: str | None, first: int) -> Columns:
+    """Return the columns with a message-id in each row, the same one in each attempt."""
     if options.dedup_id == "none":
         return columns
     ids = _field(columns, "message_id") or [None] * count
@@ -186,11 +223,20 @@ def _named(columns: Columns, count: int, options: SinkOptions, name: str | None,
         columns = {
             **columns,
             "application_properties": [
-                [*[pair for pair in has or () if pair[0] != _DUPLICATE], (_DUPLICATE, json_text(one))]
+                [*[pair for pair in has or () if pair[0] != _DUPLICATE], (_DUPLICATE, one)]
                 for has, one in zip(pairs, ids, strict=True)
             ],
         }
     return columns
+
+
+@contextmanager
+def _column(name: str) -> Generator[None]:
+    """Name the column in the error of a value that does not fit."""
+    try:
+        yield
+    except (LocalProtocolError, RemoteProtocolError, ValueError) as wrong:
+        raise UnfitError(f"column {name!r}: {wrong}") from wrong
 
 
 # Sections of all rows -----------------------------------------------------------------------------
@@ -206,8 +252,8 @@ def _payloads(columns: Columns, count: int, options: SinkOptions) -> list[bytes]
         _bodies(columns, count, options),
         _maps(columns, "footer"),
     ]
-    said = [section for section in sections if section is not None]
-    return said[0] if len(said) == 1 else list(map(b"".join, zip(*said, strict=True)))
+    present = [section for section in sections if section is not None]
+    return present[0] if len(present) == 1 else list(map(b"".join, zip(*present, strict=True)))
 
 
 def _headers(columns: Columns, count: int, options: SinkOptions) -> list[bytes] | None:
@@ -218,14 +264,14 @@ def _headers(columns: Columns, count: int, options: SinkOptions) -> list[bytes] 
         return [octets] * count if octets else None
     nothing = [None] * count
     return [
-        _header(options.durable if one is None else one, two, lasting if three is None else three)
-        for one, two, three in zip(durable or nothing, priority or nothing, ttl or nothing, strict=True)
+        _header(options.durable if kept is None else kept, rank, lasting if life is None else life)
+        for kept, rank, life in zip(durable or nothing, priority or nothing, ttl or nothing, strict=True)
     ]
 
 
 @lru_cache(1024)
 def _header(durable: bool | None, priority: int | None, ttl: int | None) -> bytes:
-    """What is the default anyway is not sent."""
+    """Return the header section; fields with default values are left out."""
     out = bytearray()
     fields = checked_fields(HEADER_FIELDS, HEADER_CHECKS, [durable, priority, ttl, None, None])
     SECTION_WRITERS[HEADER](out, fields)
@@ -233,7 +279,7 @@ def _header(durable: bool | None, priority: int | None, ttl: int | None) -> byte
 
 
 _TEXTS: Final = frozenset({"to", "subject", "reply_to", "group_id", "reply_to_group_id"})
-"""Any string may be one of these."""
+"""The fields that accept any string."""
 
 
 def _properties(columns: Columns, count: int) -> list[bytes] | None:
@@ -248,12 +294,14 @@ def _properties(columns: Columns, count: int) -> list[bytes] | None:
         if name in ("message_id", "correlation_id"):
             kinds = _field(columns, f"{name}_type")
             if kinds is not None and {*kinds} != {"string"}:
-                column = [
-                    None if one is None else _id(one, kind or "string")
-                    for one, kind in zip(column, kinds, strict=True)
-                ]
+                with _column(name):
+                    column = [
+                        None if one is None else _id(one, kind or "string")
+                        for one, kind in zip(column, kinds, strict=True)
+                    ]
         elif name in ("absolute_expiry_time", "creation_time"):
-            column = [None if one is None else Timestamp(one // 1000) for one in column]
+            with _column(name):
+                column = [None if one is None else Timestamp(one // 1000) for one in column]
         elif name not in _TEXTS:
             column = [one.encode() if name == "user_id" and isinstance(one, str) else one for one in column]
             check = PROPERTY_CHECKS[index]
@@ -284,7 +332,11 @@ def _maps(columns: Columns, name: str) -> list[bytes] | None:
         return None
     place = _PLACES[name]
     types = columns.get(f"{name}_types") or [None] * len(rows)
-    return [_map(place, pairs, said) if pairs else b"" for pairs, said in zip(rows, types, strict=True)]
+    with _column(name):
+        return [
+            _map(place, pairs, row_types) if pairs else b""
+            for pairs, row_types in zip(rows, types, strict=True)
+        ]
 
 
 def _map(place: int, pairs: list[tuple[str, Any]], types: list[tuple[str, str]] | None) -> bytes:
@@ -301,19 +353,19 @@ def _map(place: int, pairs: list[tuple[str, Any]], types: list[tuple[str, str]] 
     return _PREFIXES[place] + head + octets
 
 
-def _entry(place: int, key: str, value: Any, said: str | None) -> bytes:
-    """A key and its value as a map has them."""
+def _entry(place: int, key: str, value: Any, type_name: str | None) -> bytes:
+    """Return the encoded entry of a map."""
     try:
-        return _usual_entry(place, key, value, said)
-    except TypeError:  # a list, say, which nothing can remember
-        return _usual_entry.__wrapped__(place, key, value, said)
+        return _usual_entry(place, key, value, type_name)
+    except TypeError:  # an unhashable value, e.g. a list, cannot be cached
+        return _usual_entry.__wrapped__(place, key, value, type_name)
 
 
 @lru_cache(16384, typed=True)  # true, 1 and 1.0 are different values
-def _usual_entry(place: int, key: str, value: Any, said: str | None) -> bytes:
+def _usual_entry(place: int, key: str, value: Any, type_name: str | None) -> bytes:
     key_type = str if place == APPLICATION_PROPERTIES else Symbol
     out = bytearray()
-    types = None if said is None else [(key, said)]
+    types = None if type_name is None else [(key, type_name)]
     SECTION_WRITERS[place](out, map_from_text([(key, value)], types, key_type))
     return bytes(out[6:] if out[3] == codes.MAP8 else out[12:])
 
@@ -334,17 +386,18 @@ def _bodies(columns: Columns, count: int, options: SinkOptions) -> list[bytes]:
     nothing: list[Any] = [None] * count
     texts = columns.get("body_text", nothing)
     made: list[bytes] = []
-    for body, kind, text in zip(bodies or nothing, kinds or nothing, texts, strict=True):
-        if kind == "data" and body.__class__ is bytes:
-            made.append(encode_message(body))
-        else:
-            out = bytearray()
-            write_body(out, _body(body, kind, text, options))
-            made.append(bytes(out))
+    with _column("body"):
+        for body, kind, text in zip(bodies or nothing, kinds or nothing, texts, strict=True):
+            if kind == "data" and body.__class__ is bytes:
+                made.append(encode_message(body))
+            else:
+                out = bytearray()
+                write_body(out, _body(body, kind, text, options))
+                made.append(bytes(out))
     return made
 
 
-# What takes a row's time --------------------------------------------------------------------------
+# Conversion row by row ----------------------------------------------------------------------------
 
 
 def _body(body: Any, kind: str | None, text: str | None, options: SinkOptions) -> Any:
@@ -365,7 +418,7 @@ def _body(body: Any, kind: str | None, text: str | None, options: SinkOptions) -
         return Value(values[0])
     if kind == "sequence" and all(isinstance(each, list) for each in values):
         return Sequence(*values)
-    raise UnfitError(f"a body of body_type {kind!r} does not hold that: {octets[:20]!r}")
+    raise UnfitError(f"a body with body_type {kind!r} cannot hold {octets[:20]!r}")
 
 
 def _values(octets: bytes) -> Iterator[Any]:
@@ -388,7 +441,10 @@ def _id(text: str, kind: str) -> Any:
 
 
 def _replayed(payload: bytes, message_format: int) -> Message:
-    """As it was archived, without what belongs to the journey that it was taken from (3.2.1, 3.2.2)."""
+    """Return an archived message, without the fields of its former transfer.
+
+    These are delivery-count, first-acquirer (3.2.1) and delivery-annotations (3.2.2).
+    """
     message = Message.from_payload(payload, message_format)
     if not message_format:
         if message.delivery_count:

@@ -1,12 +1,12 @@
-"""Log: messages that the peer keeps and numbers, read again from any number on.
+"""Reads messages of a log, which the peer keeps and numbers, from any number on.
 
-So it is with the streams of RabbitMQ 4, and with the partitions of event hubs (``log_dialects``). Nothing is taken away, so
-nothing needs to be kept here: whoever knows two numbers can read what is between them, as often as need be.
+The streams of RabbitMQ 4 and the partitions of event hubs are logs (``log_dialects``). Reading removes no message, so
+no spool is needed: the messages between two numbers can be read any number of times.
 
-Numbers may have gaps, and a log forgets its oldest messages. A gap where reading begins is told from
-a loss by asking for the first message that there is.
+Numbers may have gaps, and a log deletes its oldest messages. The number of the first message that still exists
+decides whether missing numbers are a gap or a loss.
 
-Knows receivers and rows; of Spark, nothing.
+Knows receivers and rows, not Spark.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from .connection_pool import borrow
-from .connections import dialling
+from .connections import with_reconnects
 from .log_dialects import dialect_of, number_of
 from .log_offsets import DataLossError
 from .prefetch import prefetch
@@ -40,30 +40,35 @@ __all__ = ["DataLossError", "find_at_moments", "find_ends", "find_starts", "read
 _log = logging.getLogger("trio_amqp10.spark")
 
 _ROWS: Final = 2000
-"""Rows of a batch, at most."""
+"""The most rows of a batch."""
 
 
-# Where logs begin and end -------------------------------------------------------------------------
+# The bounds of logs -------------------------------------------------------------------------------
 
 
 async def find_ends(options: LogOptions) -> dict[str, int]:
-    """The number after the last message of each log; 0 for one that never had any.
+    """Return the number after the last message of each log; 0 for an empty new log.
 
     Raises:
-        LocalProtocolError: the peer does not begin where it is told.
+        LocalProtocolError: the peer ignores where to begin.
         GaveUpError: the peer could not be reached, or was lost, for too long.
-        AmqpError: it refuses.
+        AmqpError: the peer refuses.
     """
     return await _find(options, dialect_of(options).ends)
 
 
 async def find_starts(options: LogOptions) -> dict[str, int]:
-    """The number of the first message of each log. Raises: as ``find_ends``."""
+    """Return the number of the first message of each log.
+
+    Raises: as ``find_ends``.
+    """
     return await _find(options, dialect_of(options).starts)
 
 
 async def find_at_moments(options: LogOptions, moments: Mapping[str, int]) -> dict[str, int]:
-    """For each log the number of the first message that came at that moment or later; that behind the last if there is none.
+    """Return, for each log, the number of the first message that came then or later.
+
+    If there is no such message, it is the number after the last message.
 
     Args:
         options: of a reader.
@@ -82,18 +87,18 @@ async def _find(
         del progress
         return await find(connection, options)
 
-    return await dialling(options, use, borrow)
+    return await with_reconnects(options, use, borrow)
 
 
-# What is between two numbers ----------------------------------------------------------------------
+# The messages between two numbers -----------------------------------------------------------------
 
 
 def read(options: LogOptions, log: str, start: int, stop: int) -> Iterator[pa.RecordBatch]:
-    """Batches of the messages that are numbered ``start`` to ``stop - 1``.
+    """Return batches of the messages with the numbers ``start`` to ``stop - 1``.
 
     Raises:
-        DataLossError: some are not there any more, and that is to be an error.
-        TimeoutError: nothing came for ``read_timeout`` seconds.
+        DataLossError: some messages are not there any more, and ``failOnDataLoss`` is set.
+        TimeoutError: no message came for ``read_timeout`` seconds.
         GaveUpError, AmqpError: the peer cannot be reached, was lost, or refuses.
     """
     return prefetch(partial(_read, options, log, start, stop))
@@ -101,7 +106,7 @@ def read(options: LogOptions, log: str, start: int, stop: int) -> Iterator[pa.Re
 
 async def _read(options: LogOptions, log: str, start: int, stop: int, offer: Offer) -> None:
     dialect = dialect_of(options)
-    at = start  # what is wanted next
+    at = start  # the number of the next message to read
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
         nonlocal at
@@ -116,7 +121,7 @@ async def _read(options: LogOptions, log: str, start: int, stop: int, offer: Off
                     return
                 found = [(number, each) for each in deliveries if (number := number_of(dialect, each)) >= at]
                 if not found:
-                    continue  # of the same block as what is wanted
+                    continue  # earlier messages of the block where reading begins
                 if found[0][0] > at:
                     await _check_loss(connection, log, at, min(stop, found[0][0]), options)
                 wanted = [(number, each) for number, each in found if number < stop]
@@ -130,11 +135,11 @@ async def _read(options: LogOptions, log: str, start: int, stop: int, offer: Off
                 at = found[-1][0] + 1
                 progress()
 
-    await dialling(options, use, borrow)
+    await with_reconnects(options, use, borrow)
 
 
 def _give_credit(receiver: amqp.Receiver, most: int, left: int) -> None:
-    """For no more than is wanted, and asked for by halves."""
+    """Grant credit for the wanted messages, when half of the last grant is used up."""
     here = receiver.credit + receiver.buffered
     wanted = min(most, left)
     if here <= wanted // 2:
@@ -142,7 +147,7 @@ def _give_credit(receiver: amqp.Receiver, most: int, left: int) -> None:
 
 
 async def _more(receiver: amqp.Receiver, log: str, options: LogOptions) -> list[amqp.Delivery] | None:
-    """What comes next; None where nothing does."""
+    """Return the next messages; None if none came within ``readTimeout``."""
     with trio.move_on_after(options.read_timeout):
         return await receiver.receive_many(_ROWS)
     _log.debug("nothing came from %r for %g s", log, options.read_timeout)
@@ -158,14 +163,14 @@ async def _check_loss(
     *,
     patience_is_over: bool = False,
 ) -> None:
-    """Messages ``start`` to ``stop - 1`` did not come: were there any?"""
+    """Raise an error if messages ``start`` to ``stop - 1`` were lost, and are no gap."""
     first = await dialect_of(options).first(connection, options, log)
     if first is not None and first <= start:
         if patience_is_over:
             raise TimeoutError(
                 f"messages {start} to {stop - 1} of {log!r} did not come within {options.read_timeout:g} s (readTimeout)"
             )
-        return  # a gap, and nothing else
+        return  # the log still has older messages, so this is a gap
     if first is None and not patience_is_over:
         return
     loss = (

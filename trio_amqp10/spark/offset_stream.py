@@ -1,7 +1,8 @@
-"""The readers of Spark for logs, as a stream and as a batch: offsets here, messages in the executors.
+"""The readers of logs that Spark calls, as a stream and as a batch.
 
-As for all stream readers, one lives on the driver and a copy of it in each executor, and nothing happens
-in ``__init__`` (see ``readers``). There is nothing to commit, for nothing is taken away, and nothing to stop.
+Offsets are computed on the driver, and messages are read in the executors. As for all stream readers, one object lives on
+the driver and a copy in each executor, so ``__init__`` does nothing (see ``readers``). Reading a log removes no
+message, so there is nothing to commit.
 """
 
 from __future__ import annotations
@@ -34,13 +35,11 @@ if TYPE_CHECKING:
 
     from .options import LogOptions, Moment
 
-__all__ = ["LogBatchReader", "LogReader"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 
 class LogPartition(InputPartition):
-    """What is between two numbers of a log."""
+    """The messages between two numbers of a log."""
 
     def __init__(self, log: str, start: int, stop: int) -> None:
         super().__init__(None)
@@ -52,12 +51,12 @@ class LogPartition(InputPartition):
 def _places(
     options: LogOptions,
     logs: Iterable[str],
-    first_of: Callable[[str], str | int | Moment],
+    place_of: Callable[[str], str | int | Moment],
     ends: Mapping[str, int],
 ) -> dict[str, int]:
     return beginnings(
         logs,
-        first_of,
+        place_of,
         lambda: run_in_pool(find_starts, options),
         ends,
         lambda moments: run_in_pool(find_at_moments, options, moments),
@@ -68,16 +67,19 @@ def _check_names(given: str | int | Mapping[str, int] | None, ends: Mapping[str,
     unknown = sorted(set(given) - set(ends)) if isinstance(given, Mapping) else []
     if unknown:
         raise OptionError(
-            f"option {option!r} speaks of {', '.join(unknown)}, and there is only {', '.join(ends)}"
+            f"option {option!r} names {', '.join(unknown)}, and the logs are only {', '.join(ends)}"
         )
 
 
 _NOTHING: Final = LogPartition("", 0, 0)
-"""What a batch without rows is made of: for no partition at all, Spark calls ``read`` with one of its own."""
+"""The partition of a batch without rows.
+
+Without any partition, Spark would call ``read`` with one of its own.
+"""
 
 
 class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are the number that comes next, for each log."""
+    """Reads logs as a stream; an offset is the number of the next message of each log."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
@@ -88,33 +90,33 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- on the driver ----------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's names, here and below
-        """Where ``startingOffsets`` says."""
+        """Return the beginning that the options name."""
         ends = run_in_pool(find_ends, self._options)
         _check_names(self._options.starting_offsets, ends, "startingOffsets")
-        return _places(self._options, ends, self._options.first_of, ends)
+        return _places(self._options, ends, self._options.start_of, ends)
 
     def _begin(self, start: dict[str, int], logs: list[str]) -> dict[str, int]:
-        """Where logs begin that are not in the checkpoint, or are others of that name."""
+        """Return where to begin logs that are not in the checkpoint, or were replaced."""
 
-        def first_of(log: str) -> str | int | Moment:
-            """A partition that a hub has got meanwhile was never skipped on purpose."""
+        def start_of(log: str) -> str | int | Moment:
+            """Return the option for a log; a new partition of a known hub is read whole."""
             hub = hub_of(log)
             known = log in start or (hub is not None and any(hub_of(each) == hub for each in start))
-            return "earliest" if known else self._options.first_of(log)
+            return "earliest" if known else self._options.start_of(log)
 
-        return _places(self._options, logs, first_of, self._ends)
+        return _places(self._options, logs, start_of, self._ends)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """This run reads what is there, and ends."""
+        """End this run at the present ends of the logs."""
         self._target = run_in_pool(find_ends, self._options)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """As ``maxRowsPerTrigger`` says."""
+        """Return the limit of ``maxRowsPerTrigger``."""
         rows = self._options.max_rows
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """How far the next batch goes."""
+        """Return the end of the next batch."""
         self._ends = self._target or run_in_pool(find_ends, self._options)
         chosen = next_offsets(
             start,
@@ -125,7 +127,7 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         rows = sum(stop - first for _, first, stop in ranges(start, chosen, 1))
         if not rows or self._target is not None or chosen.keys() != start.keys():
-            return chosen  # a log that joins does so at once: it may begin at its end, which moves on
+            return chosen  # a new log joins at once: it may begin at its end, which moves on
         least = max(self._options.min_rows or 0, limit.min_rows if isinstance(limit, ReadMinRows) else 0)
         if isinstance(limit, ReadMaxRows):
             least = min(least, limit.max_rows)
@@ -133,14 +135,14 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return chosen if over else start
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-        """How far the logs go, for the query's metrics."""
+        """Return the ends of the logs, for the query's metrics."""
         return self._ends
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """The ranges, cut so that there are about as many as asked for.
+        """Return the ranges of a batch, about ``minPartitions`` of them.
 
-        A log that joins has none, by how offsets are chosen. A version before that gave a new log rows at once, and a
-        batch that it has journaled is read as it meant it.
+        A log that joins has no rows in its first batch. Only a batch that an older version has journaled may have
+        rows of a new log; it begins where that version began.
         """
         joining = [log for log in end if log not in start]
         if joining:
@@ -150,43 +152,41 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [LogPartition(*each) for each in ranges(start, end, self._options.min_partitions)]
 
     def commit(self, end: dict[str, int]) -> None:
-        """The peer keeps its messages."""
+        """Do nothing: the peer keeps its messages."""
 
     def stop(self) -> None:
-        """Nothing goes on."""
+        """Do nothing: no task runs between calls."""
 
     # -- in an executor ---------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows; the same ones, however often."""
+        """Return the rows of a partition; the same ones in each attempt."""
         assert isinstance(partition, LogPartition)
         return read(self._options, partition.log, partition.start, partition.stop)
 
 
 class LogBatchReader(DataSourceReader):
-    """A range of each log, as it is when an action runs."""
+    """Reads a range of each log, which is computed when an action runs."""
 
     def __init__(self, options: LogOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """What is between the beginning and the end that the options say.
+        """Return the ranges between the beginning and the end that the options name.
 
         Raises:
-            OptionError: they speak of a log that there is not.
-            DataLossError: a log ends before the number that is to be the end, and that is to be an error.
+            OptionError: an option names a log that does not exist.
+            DataLossError: a log ends before the wanted end, and ``failOnDataLoss`` is set.
         """
         options = self._options
         ends = run_in_pool(find_ends, options)
         _check_names(options.starting_offsets, ends, "startingOffsets")
         _check_names(options.ending_offsets, ends, "endingOffsets")
-        first = _places(options, ends, options.first_of, ends)
+        first = _places(options, ends, options.start_of, ends)
         last = _places(options, ends, options.end_of, ends)
         short = [log for log, stop in last.items() if stop > ends[log]]
         if short:
-            lack = (
-                f"{short[0]!r} ends with {ends[short[0]]}, and option 'endingOffsets' says {last[short[0]]}"
-            )
+            lack = f"{short[0]!r} ends with {ends[short[0]]}, and option 'endingOffsets' is {last[short[0]]}"
             if options.fail_on_data_loss:
                 raise DataLossError(f"{lack}: with option 'failOnDataLoss' = 'false' it is read to its end")
             _log.warning("%s: it is read to its end", lack)
@@ -195,7 +195,7 @@ class LogBatchReader(DataSourceReader):
         return [LogPartition(*each) for each in found] or [_NOTHING]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows; the same ones, however often."""
+        """Return the rows of a partition; the same ones in each attempt."""
         assert isinstance(partition, LogPartition)
         if partition.start == partition.stop:
             return iter(())

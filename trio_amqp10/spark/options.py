@@ -1,10 +1,10 @@
 """The options of ``.option(...)``: name, values and default, one row each.
 
-Names are those of Spark's habit (camelCase, case does not matter). A name that nobody knows is an
-error, for Spark itself would pass over a slip of the pen in silence. Passwords come from the
-environment or from a file, so that no plan shows them; a URL is never shown with its credentials.
+Names follow Spark's convention (camelCase, case does not matter). An unknown name is an
+error, because Spark itself would silently ignore a typing mistake. Passwords come from the
+environment or from a file, so that no query plan shows them; a URL is never shown with its credentials.
 
-Knows neither Spark nor Arrow. What the text of an option may be stands in ``option_values``.
+Knows neither Spark nor Arrow; ``option_values`` parses the values.
 
 """
 
@@ -16,32 +16,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 from urllib.parse import quote
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.paths import scheme_of
 from trio_amqp10.net.urls import Url, parse_url, schemes_of
-from trio_amqp10.paths import scheme_of
 
 from . import option_values as values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-__all__ = [
-    "BrowseOptions",
-    "LogOptions",
-    "Moment",
-    "OptionError",
-    "PeerOptions",
-    "QueueOptions",
-    "ReadOptions",
-    "SinkOptions",
-]
-
 _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
-"""Options that Spark puts among ours."""
+"""Options that Spark adds."""
+_OF_TABLE: Final = "option."
+"""The beginning of names of options in ``CREATE TABLE``, as Spark passes them."""
 
 
 class OptionError(LocalProtocolError):
-    """An option that does not exist, is missing, or has a value that it may not have."""
+    """An option does not exist, is missing, or has a value that is not allowed."""
 
 
 def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secret: bool = False) -> Any:
@@ -53,7 +44,7 @@ def _option(name: str, parse: Callable[[str], Any], default: Any = None, *, secr
 
 @dataclass(frozen=True, kw_only=True)
 class PeerOptions:
-    """How to reach the peer; common to all."""
+    """How to reach the peer; common to readers and sinks."""
 
     url: str = _option("url", values.text, secret=True)
     address: str | None = _option("address", values.text)
@@ -74,23 +65,28 @@ class PeerOptions:
 
     @classmethod
     def parse(cls, given: Mapping[str, str]) -> Self:
-        """Read the options that Spark hands over.
+        """Parse the options that Spark passes.
 
         Raises:
-            OptionError: one is unknown, missing, or has a value that it may not have. No value of a secret is shown.
+            OptionError: an option is unknown, missing, or has a value that is not allowed. The text shows no secret value.
         """
         known = {each.metadata["name"].lower(): each for each in fields(cls)}
+        if not given or any(name.lower().startswith(_OF_TABLE) for name in given):
+            raise OptionError(
+                "there are no options: Spark does not pass those of CREATE TABLE to the readers and writers of a Python data "
+                "source, so use CREATE TEMPORARY VIEW ... USING amqp10 OPTIONS (url '...', ...), or format(\"amqp10\")"
+            )
         chosen: dict[str, Any] = {}
         for name, value in given.items():
             found = known.get(name.lower())
             if found is None:
                 if name.lower() in _SPARKS_OWN:
                     continue
-                raise OptionError(f"no option {name!r} here; there are {_shown(known)}")
+                raise OptionError(f"no option {name!r} is known here; the options are {_shown(known)}")
             try:
                 chosen[found.name] = found.metadata["parse"](value)
             except ValueError as wrong:
-                shown = "" if not found.repr else f" is {value!r}:"
+                shown = ":" if not found.repr else f" is {value!r}:"
                 raise OptionError(f"option {found.metadata['name']!r}{shown} {wrong}") from None
         options = cls(**chosen)
         options._check()
@@ -103,49 +99,53 @@ class PeerOptions:
             raise self._no_091("token")
         if self.secret_env and self.secret_file:
             raise OptionError(
-                "options 'secretEnv' and 'secretFile' are two places for one password: give one"
+                "options 'secretEnv' and 'secretFile' both name the place of the password: give one"
             )
         if (self.secret_env or self.secret_file) and not self.username:
-            raise OptionError("a password without a name: give option 'username' too")
+            raise OptionError("options 'secretEnv' and 'secretFile' need option 'username' too")
         if self.token is not None and not (self.username and (self.secret_env or self.secret_file)):
             raise OptionError(
-                "option 'token' is signed with a key: its name is option 'username', and option 'secretEnv' or "
-                "'secretFile' says where it is"
+                "option 'token' needs a key for its signature: give the name of the key in option 'username', and its place in "
+                "option 'secretEnv' or 'secretFile'"
             )
         if self.username and where.username is not None:
             raise OptionError("the URL names a user, and so does option 'username': give one")
         if not self.connect_timeout or not self.idle_timeout:
-            raise OptionError("options 'connectTimeout' and 'idleTimeout' are longer than 0")
+            raise OptionError(
+                f"options 'connectTimeout' = {self.connect_timeout:g} and 'idleTimeout' = {self.idle_timeout:g}: expected more than 0 seconds"
+            )
 
     def _require(self, name: str) -> None:
         if getattr(self, name) is None:
             shown = next(each.metadata["name"] for each in fields(self) if each.name == name)
-            raise OptionError(f"option {shown!r} is missing")
+            raise OptionError(f"option {shown!r} is missing: set it")
 
     @property
     def where(self) -> str:
-        """The peer, as it may be shown: without credentials."""
+        """The URL of the peer without credentials."""
         shown = str(self.parsed)
         return shown.replace("amqp", "amqp091", 1) if self.is_091 else shown
 
     @property
     def is_091(self) -> bool:
-        """Whether the peer is spoken to in AMQP 0-9-1."""
+        """Whether the protocol is AMQP 0-9-1."""
         return self.url.lower().startswith("amqp091")
 
     @property
     def parsed(self) -> Url:
-        """The URL; of AMQP 0-9-1 with the virtual host as its address."""
+        """The parsed URL; for AMQP 0-9-1 the virtual host is its address."""
         return parse_url(self.url, schemes_of("amqp091"))
 
     def _no_091(self, option: str) -> OptionError:
-        return OptionError(f"option {option!r} is of AMQP 1.0, and the URL is one of AMQP 0-9-1")
+        return OptionError(f"option {option!r} is for AMQP 1.0, and the URL is one of AMQP 0-9-1")
 
     def dial_url(self) -> str:
-        """The URL with the credentials, read now from where they are kept; those of a token are no part of it.
+        """Return the URL with the credentials, but for those of a token.
+
+        The password is read now from its variable or file.
 
         Raises:
-            OptionError: the password is not where it should be.
+            OptionError: the password cannot be read.
         """
         if self.username is None or self.token is not None:
             return self.url
@@ -155,17 +155,17 @@ class PeerOptions:
         return f"{scheme}://{quote(self.username, safe='')}{secret}@{rest}"
 
     def password(self) -> str | None:
-        """The password, read from where it is kept.
+        """Return the password, read now from its variable, its file or the URL.
 
         Raises:
-            OptionError: it is not there.
+            OptionError: the password cannot be read.
         """
         if self.secret_env is not None:
             try:
                 return os.environ[self.secret_env]
             except KeyError:
                 raise OptionError(
-                    f"option 'secretEnv': no variable {self.secret_env!r} in this process"
+                    f"option 'secretEnv': there is no variable {self.secret_env!r} in this process"
                 ) from None
         if self.secret_file is not None:
             try:
@@ -177,7 +177,7 @@ class PeerOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions(PeerOptions):
-    """What streams and batches that read have in common."""
+    """The options that all readers have in common."""
 
     mode: str | None = _option("mode", values.one_of("queue", "log", "browse"))
     credit: int = _option("credit", values.count(1), 4000)
@@ -204,7 +204,7 @@ class ReadOptions(PeerOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class QueueOptions(ReadOptions):
-    """``readStream``: a queue is emptied into a spool, and read from there."""
+    """The options of ``readStream`` from a queue, through a spool."""
 
     spool: str = _option("spool", values.location, secret=True)
     lanes: int | Literal["external"] = _option("lanes", values.lanes, 1)
@@ -233,7 +233,7 @@ class QueueOptions(ReadOptions):
         if self.mode == "browse":
             raise OptionError("option 'mode' is 'browse', which a stream cannot do: use spark.read")
         if self.mode == "log":
-            raise OptionError("option 'mode' is 'log', which needs no spool: leave out what is about queues")
+            raise OptionError("option 'mode' is 'log', which needs no spool: leave out the options of queues")
         if self.is_091 and (self.durable or self.link_name is not None):
             raise self._no_091("linkName")
         if self.is_091 and self.dedup == "link":
@@ -241,7 +241,7 @@ class QueueOptions(ReadOptions):
         if self.dedup == "message-id" and self.dedup_window < self.credit * self.links:
             raise OptionError(
                 f"option 'dedup.window' is {self.dedup_window}, but as many as {self.credit * self.links} messages "
-                "(credit x links) may come again: it is to be at least that"
+                "(credit x links) may come again: it must be at least that"
             )
         if self.durable and self.link_name is None:
             raise OptionError("option 'durable' needs 'linkName': the peer finds a subscription by it")
@@ -251,23 +251,23 @@ class QueueOptions(ReadOptions):
             )
         if self.link_name is not None and self.container_id is None:
             raise OptionError(
-                "option 'linkName' needs 'containerId': a link's name is one within a container's"
+                "option 'linkName' needs 'containerId': the name of a link is unique only within a container-id"
             )
 
     @property
     def has_lanes(self) -> bool:
-        """Whether messages are received into lanes, and not into the spool of one process."""
+        """Whether messages are received into lanes, not into the spool of one process."""
         return self.lanes != 1 or scheme_of(self.spool) is not None
 
     @property
     def kept_rows(self) -> int:
-        """How many rows stay in the spool when Spark has consumed them, to tell what comes again."""
+        """How many consumed rows stay in the spool, to recognise redelivered messages."""
         return {"none": 0, "message-id": self.dedup_window, "link": 1}[self.dedup]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BrowseOptions(ReadOptions):
-    """``spark.read``: look at what is in a queue, and leave it there."""
+    """The options of ``spark.read`` from a queue, which only browses."""
 
     browse_limit: int | None = _option("browseLimit", values.count(1))
     browse_timeout: float = _option("browseTimeout", values.seconds, 10.0)
@@ -281,14 +281,12 @@ class BrowseOptions(ReadOptions):
             )
         _check_only_looks(self)
         if self.is_091:
-            raise OptionError(
-                "AMQP 0-9-1 cannot look at a queue without taking: use readStream, or a URL of AMQP 1.0"
-            )
+            raise OptionError("AMQP 0-9-1 cannot browse a queue: use readStream, or a URL of AMQP 1.0")
 
 
 @dataclass(frozen=True, kw_only=True)
 class LogOptions(ReadOptions):
-    """``mode=log``: the peer keeps its messages, numbered, and gives them again from any number on."""
+    """The options of ``mode=log``: the peer keeps numbered messages."""
 
     addresses: tuple[str, ...] | None = _option("addresses", values.names)
     address_pattern: str | None = _option("addressPattern", values.text)
@@ -312,44 +310,43 @@ class LogOptions(ReadOptions):
         if self.mode != "log":
             raise OptionError(f"option 'mode' is {self.mode!r}, and these options are for 'log'")
         if self.selector is not None:
-            raise OptionError(
-                "option 'selector' leaves gaps that nobody could tell from losses: filter in Spark"
-            )
+            raise OptionError("option 'selector' leaves gaps that look like lost messages: filter in Spark")
         if self.is_091:
             raise OptionError("option 'mode' is 'log', which needs a URL of AMQP 1.0")
         if self.consumer_group is not None and self.dialect != "event-hubs":
-            raise OptionError(f"option 'consumerGroup' is of 'event-hubs', and 'dialect' is {self.dialect!r}")
+            raise OptionError(
+                f"option 'consumerGroup' is for 'event-hubs', and 'dialect' is {self.dialect!r}"
+            )
         if (self.address_pattern or self.super_streams) and self.dialect != "rabbitmq":
             raise OptionError(
-                f"options 'addressPattern' and 'superStreams' are of 'rabbitmq', and 'dialect' is {self.dialect!r}"
+                f"options 'addressPattern' and 'superStreams' are for 'rabbitmq', and 'dialect' is {self.dialect!r}"
             )
         pattern = self.address_pattern
         if pattern is not None and not (pattern.startswith("/queues/") and pattern.count("*") == 1):
             raise OptionError(
-                "option 'addressPattern' is an address of RabbitMQ with one *, for the numbers 0, 1, 2 ..., e.g. /queues/clicks-*"
+                f"option 'addressPattern' is {pattern!r}: expected an address of RabbitMQ with one * for the numbers 0, 1, 2 and so on, "
+                "e.g. /queues/clicks-*"
             )
         if self.partition_keys is not None and self.super_streams is None:
-            raise OptionError("option 'partitionKeys' goes with 'superStreams'")
+            raise OptionError("option 'partitionKeys' needs option 'superStreams'")
         for end in ("starting", "ending"):
             if getattr(self, f"{end}_offsets") is not None and getattr(self, f"{end}_timestamp") is not None:
-                raise OptionError(
-                    f"options '{end}Offsets' and '{end}Timestamp' say one thing twice: give one"
-                )
+                raise OptionError(f"options '{end}Offsets' and '{end}Timestamp' exclude each other: give one")
         _check_only_looks(self)
 
     def _check_address(self) -> None:
         given = (self.address, self.addresses, self.address_pattern, self.super_streams)
         if sum(each is not None for each in given) != 1:
             raise OptionError(
-                "which logs are to be read? give one of the options 'address', 'addresses', 'addressPattern' and "
-                "'superStreams'"
+                "the logs to read are missing, or given twice: give one of the options 'address', 'addresses', "
+                "'addressPattern' and 'superStreams'"
             )
 
     def check_stream(self) -> None:
-        """Whether these options are for ``readStream``.
+        """Check that the options are allowed for ``readStream``.
 
         Raises:
-            OptionError: they are not: a stream has no end.
+            OptionError: there is an option for the end, which a stream does not have.
         """
         if self.ending_offsets is not None or self.ending_timestamp is not None:
             raise OptionError(
@@ -357,34 +354,39 @@ class LogOptions(ReadOptions):
             )
 
     def check_batch(self) -> None:
-        """Whether these options are for ``spark.read``.
+        """Check that the options are allowed for ``spark.read``.
 
         Raises:
-            OptionError: they are not: a batch has no triggers, and does not begin at the end, or end at the beginning.
+            OptionError: there is an option for triggers, or the batch begins at the end or ends at the beginning.
         """
         if self.max_rows is not None or self.min_rows is not None:
             raise OptionError(
                 "a batch has no triggers: options 'maxRowsPerTrigger' and 'minRowsPerTrigger' are for readStream"
             )
         if self.starting_offsets == "latest" or self.ending_offsets == "earliest":
-            raise OptionError("a batch that begins with 'latest' or ends with 'earliest' has no rows")
+            raise OptionError(
+                "a batch that begins with 'latest' or ends with 'earliest' has no rows: change option 'startingOffsets' or 'endingOffsets'"
+            )
 
     @property
     def addressed(self) -> tuple[str, ...]:
-        """The addresses, in the order given: logs, or hubs whose partitions are logs; none where they have to be found."""
+        """The given addresses, in order: logs, or hubs whose partitions are logs.
+
+        Empty if the logs must be found by a pattern or as super streams.
+        """
         return self.addresses or (() if self.address is None else (self.address,))
 
-    def first_of(self, log: str) -> str | int | Moment:
-        """Where to begin a log: ``earliest``, ``latest``, a number or a moment."""
+    def start_of(self, log: str) -> str | int | Moment:
+        """Return where to begin a log: ``earliest``, ``latest``, a number or a moment."""
         return _place(self.starting_offsets, self.starting_timestamp, log, "earliest")
 
     def end_of(self, log: str) -> str | int | Moment:
-        """Where a batch of a log ends: ``latest``, a number or a moment."""
+        """Return where a batch of a log ends: ``latest``, a number or a moment."""
         return _place(self.ending_offsets, self.ending_timestamp, log, "latest")
 
 
 class Moment(NamedTuple):
-    """A time, in place of a number: the first message that came then or later.
+    """A time in place of a number: the first message that came then or later.
 
     Attributes:
         milliseconds: since 1970.
@@ -405,18 +407,21 @@ def _place(
 
 def _check_only_looks(options: ReadOptions) -> None:
     if options.on_decode_error == "reject":
-        raise OptionError("option 'onDecodeError' is 'reject', and who only looks rejects nothing")
+        raise OptionError(
+            "option 'onDecodeError' is 'reject', which is only possible for a stream from a queue"
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SinkOptions(PeerOptions):
-    """``writeStream`` and ``write``: each row is a message."""
+    """The options of ``writeStream`` and ``write``: each row is a message."""
 
     max_in_flight: int = _option("maxInFlight", values.count(1), 1000)
     dedup_id: str = _option("dedup.id", values.one_of("deterministic", "artemis", "none"), "deterministic")
     transactions: str = _option("transactions", values.one_of("none", "task", "ledger"), "none")
     ledger: str | None = _option("ledger", values.text)
-    on_reject: str = _option("onReject", values.one_of("fail", "drop"), "fail")
+    on_reject: str = _option("onReject", values.one_of("fail", "drop", "deadletter-path"), "fail")
+    deadletter_path: str | None = _option("deadletterPath", values.location, secret=True)
     body_type: str = _option("bodyType", values.one_of("auto", "data", "value"), "auto")
     durable: bool | None = _option("durable", values.boolean)
     ttl: float | None = _option("ttl", values.seconds)
@@ -429,12 +434,16 @@ class SinkOptions(PeerOptions):
     def _check(self) -> None:
         super()._check()
         if (self.txn_app is None) != (self.txn_version is None):
-            raise OptionError("options 'txn.app' and 'txn.version' name a write together: give both")
+            raise OptionError("options 'txn.app' and 'txn.version' together name a write: give both")
         if self.is_091 and self.transactions != "none":
             raise self._no_091("transactions")
+        if (self.on_reject == "deadletter-path") != (self.deadletter_path is not None):
+            raise OptionError(
+                "option 'deadletterPath', the folder or URI for rejected rows, and 'onReject' = 'deadletter-path' need each other"
+            )
         if (self.transactions == "ledger") != (self.ledger is not None):
             raise OptionError(
-                "option 'ledger', the address of the ledger, goes with 'transactions' = 'ledger'"
+                "option 'ledger', the address of the ledger, and 'transactions' = 'ledger' need each other"
             )
 
 

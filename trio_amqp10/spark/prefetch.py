@@ -1,7 +1,7 @@
-"""Make batches ahead in the trio of the pool, for a thread that iterates.
+"""Makes batches ahead in the trio thread of the pool, for a thread that iterates.
 
-Spark reads a partition by iterating, in a thread that trio does not run in. So a function in the
-pool makes batches, a few ahead of whoever reads, and stops when nobody does any more.
+Spark reads a partition by iterating, in a thread without trio. So an async function in the
+pool makes batches, a few ahead of the reading thread, and stops when the iteration ends.
 
 Knows neither messages nor peers.
 """
@@ -22,23 +22,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     Offer = Callable[[pa.RecordBatch], Awaitable[bool]]
-    """Hands over a batch, once there is room; False if nobody wants any more."""
-
-__all__ = ["prefetch"]
+    """Waits for room, and passes a batch on; returns False if the iteration has ended."""
 
 _AHEAD: Final = 4
-"""Batches that are made before they are wanted."""
+"""The most batches that wait for the reading thread."""
 _LOOK: Final = 0.2
-"""Seconds between two looks at whether anybody still wants them."""
+"""Seconds between two checks whether the iteration has ended."""
 
 
 def prefetch(make: Callable[[Offer], Awaitable[None]]) -> Iterator[pa.RecordBatch]:
-    """The batches that a function makes.
+    """Iterate over the batches that an async function makes.
 
     Args:
-        make: gets a function to hand over each batch with; returns after the last, or when that says False.
+        make: called with a function ``offer``, and must call it for each batch. It must return after the last
+            batch, or when ``offer`` has returned False.
 
-    Raises: what the function raises, after the batches that it made before.
+    Raises: the exception of the function, after the batches that it made before.
     """
     made: queue.Queue[Any] = queue.Queue(_AHEAD)
     unwanted = threading.Event()
@@ -59,7 +58,7 @@ def prefetch(make: Callable[[Offer], Awaitable[None]]) -> Iterator[pa.RecordBatc
         try:
             run_in_pool(make, offer)
             put(None)
-        except BaseException as failure:  # to be raised where the batches are read
+        except BaseException as failure:  # it is raised in the reading thread
             put(failure)
 
     threading.Thread(target=main, name="amqp10 ahead", daemon=True).start()

@@ -1,24 +1,24 @@
-"""Property columns: application-properties as columns of their own, with types (3.2.5).
+"""Property columns: application-properties as typed columns (3.2.5).
 
-``propertyColumns=n int, kind string`` names keys of the section and what they are. A reader puts the value of a key
-into the column of its name; a sink makes it an application-property of that AMQP type.
+``propertyColumns=n int, kind string`` names keys of the section and their types. A reader puts the value of a key
+into the column of that name; a sink makes it an application-property of that AMQP type.
 
 =====================================  =========================  ================================================
-type                                   in Spark                   takes, when it is read
+type                                   in Spark                   values that a reader takes
 =====================================  =========================  ================================================
 ``boolean``                            boolean                    a boolean
-``byte``, ``short``, ``int``,          byte, short, int, bigint   any whole number that it has room for
+``byte``, ``short``, ``int``,          byte, short, int, bigint   any whole number in its range
 ``long``
-``ubyte``, ``ushort``, ``uint``,       short, int, bigint,        any whole number that it has room for, not below 0;
-``ulong``                              bigint                     of ``ulong`` those below 2^63
-``float``, ``double``                  float, double              any number; decimals too
-``string``, ``symbol``                 string                     a string, a symbol or a char; all else as JSON
+``ubyte``, ``ushort``, ``uint``,       short, int, bigint,        any whole number in its range, at least 0;
+``ulong``                              bigint                     for ``ulong`` below 2^63
+``float``, ``double``                  float, double              any number, also decimals
+``string``, ``symbol``                 string                     a string, a symbol, a char or a uuid; others as JSON
 ``uuid``                               string                     a uuid
 ``binary``                             binary                     a binary
 ``timestamp``                          timestamp                  a timestamp
 =====================================  =========================  ================================================
 
-What a column does not take is null there; ``application_properties`` has it.
+A value of another type is null in the column; the column ``application_properties`` has it.
 
 Knows values; neither rows nor options.
 """
@@ -30,9 +30,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.message.sections import APPLICATION_PROPERTIES, read_section
-from trio_amqp10.wire.values import (
+from trio_amqp10.amqp10.message.sections import APPLICATION_PROPERTIES, read_section
+from trio_amqp10.amqp10.wire.values import (
     Byte,
     Decimal32,
     Decimal64,
@@ -47,6 +46,7 @@ from trio_amqp10.wire.values import (
     ULong,
     UShort,
 )
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .typed_json import UnfitError, to_text, type_of
 
@@ -54,16 +54,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     Declared = tuple[tuple[str, str], ...]
-    """Keys, and what they are."""
+    """Keys and their types."""
     Pairs = list[tuple[str, str]]
-
-__all__ = ["ARROW_TYPES", "KINDS", "column_reader", "merged"]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 
 
 class _Kind(NamedTuple):
-    """A type: in Arrow, what it takes (None is nothing), and what makes the AMQP value of a column's."""
+    """A type of property columns.
+
+    Attributes:
+        arrow: the Arrow type.
+        take: converts an AMQP value to that of the column; None if the type does not fit.
+        make: converts a value of the column to the AMQP value.
+    """
 
     arrow: pa.DataType
     take: Callable[[Any], Any]
@@ -84,10 +88,6 @@ def _real(value: Any) -> float | None:
     if isinstance(value, (Decimal32, Decimal64, Decimal128)):
         return float(value.to_decimal())
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, Timestamp) else None
-
-
-def _text(value: Any) -> str:
-    return str(value) if isinstance(value, str) else to_text(value)
 
 
 def _of(kind: type) -> Callable[[Any], Any]:
@@ -122,8 +122,8 @@ _KINDS: Final = {
     "ulong": _Kind(pa.int64(), _whole(0, 2**63 - 1), ULong),
     "float": _Kind(pa.float32(), _real, Float),
     "double": _Kind(pa.float64(), _real, float),
-    "string": _Kind(pa.string(), _text, str),
-    "symbol": _Kind(pa.string(), _text, Symbol),
+    "string": _Kind(pa.string(), to_text, str),
+    "symbol": _Kind(pa.string(), to_text, Symbol),
     "uuid": _Kind(pa.string(), _uuid, uuid.UUID),
     "binary": _Kind(pa.binary(), _of(bytes), bytes),
     "timestamp": _Kind(_TIME, _time, _timestamp),
@@ -133,12 +133,12 @@ ARROW_TYPES: Final[dict[str, pa.DataType]] = {name: kind.arrow for name, kind in
 
 
 def column_reader(declared: Declared) -> Callable[[bytes, Any], tuple[Any, ...]]:
-    """Reads the section in a span of a message: a value for each column, in order."""
+    """Make a function that reads the columns from a section of a message, in order."""
     takers = [(key, _KINDS[kind].take) for key, kind in declared]
 
     def read(payload: bytes, span: Any) -> tuple[Any, ...]:
-        said = read_section(APPLICATION_PROPERTIES, payload, span)
-        return tuple([None if (value := said.get(key)) is None else take(value) for key, take in takers])
+        found = read_section(APPLICATION_PROPERTIES, payload, span)
+        return tuple([None if (value := found.get(key)) is None else take(value) for key, take in takers])
 
     return read
 
@@ -149,20 +149,22 @@ def merged(
     maps: Iterable[Iterable[tuple[str, Any]] | None],
     types: Iterable[Iterable[tuple[str, str]] | None],
 ) -> tuple[list[list[tuple[str, Any]]], list[Pairs]]:
-    """The maps of rows with the values of columns among them, and the types of both; a null leaves what the map says.
+    """Merge property columns into the maps of rows; return the maps and their types.
+
+    A null in a column leaves the value of the map unchanged.
 
     Args:
-        declared: the keys, and what they are.
-        columns: their values, a list for each key.
-        maps: pairs of each row.
-        types: pairs of each row.
+        declared: the keys and their types.
+        columns: the values of the columns, a list for each key.
+        maps: the pairs of each row, key and value.
+        types: the pairs of each row, key and type.
 
     Raises:
-        UnfitError: a value cannot be of the type that was declared.
+        UnfitError: a value does not fit the declared type.
     """
     made: list[list[tuple[str, Any]]] = []
     kinds: list[Pairs] = []
-    for pairs, said, *row in zip(maps, types, *columns, strict=True):
+    for pairs, row_types, *row in zip(maps, types, *columns, strict=True):
         values = {
             key: _made(key, kind, value)
             for (key, kind), value in zip(declared, row, strict=True)
@@ -171,14 +173,14 @@ def merged(
         made.append([*[pair for pair in pairs or () if pair[0] not in values], *_texts(values)])
         kinds.append(
             [
-                *[pair for pair in said or () if pair[0] not in values],
+                *[pair for pair in row_types or () if pair[0] not in values],
                 *[(key, type_of(v)) for key, v in values.items()],
             ]
         )
     return made, kinds
 
 
-def _texts(values: dict[str, Any]) -> Pairs:
+def _texts(values: dict[str, Any]) -> list[tuple[str, str | None]]:
     return [(key, to_text(value)) for key, value in values.items()]
 
 

@@ -1,9 +1,9 @@
-"""QueryWatch: how the queries of a session stand, after each batch: rows, what waits, and what their receivers did.
+"""QueryWatch: figures of the queries of a session, after each batch.
 
-Spark tells a listener of each batch where it began and ended. What a receiver does it tells no one but a file beside the spool
-(``receiving_figures``); both are put together here by the id of the spool, which is in the offsets.
+Spark notifies a listener of each batch, with its offsets. A receiver writes its figures into a file beside the spool
+(``receiving_figures``). Both are combined here by the id of the spool, which is in the offsets.
 
-Knows the progress of queries as JSON, and that file; PySpark only where a session is watched.
+Knows the progress of queries as JSON, and that file; imports PySpark only to watch a session.
 """
 
 from __future__ import annotations
@@ -22,34 +22,35 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["QueryFigures", "QueryWatch"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 _FILE: Final = "metrics.json"
 _IDENTITY: Final = "spool.json"
 _SILENT: Final = 60.0
-"""Seconds after which a lane has no receiver: one writes its figures every ten, whatever happens."""
+"""Seconds after which a lane counts as one without a receiver.
+
+A receiver writes its figures at least every ten seconds.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryFigures:
-    """A query after a batch, or while it is idle.
+    """The figures of a query after a batch, or while it is idle.
 
     Attributes:
-        query: its name, or its id if it has none.
+        query: the name of the query, or its id if it has no name.
         batch: the number of the batch.
-        rows: of the batch, from all its sources.
-        rows_per_second: that Spark processed in it; 0.0 for a batch without rows.
-        waiting: rows that its sources of this format know and no batch has yet; None if it has no such source.
-        lag_seconds: for how long the oldest row has waited in the spool. This and all that follows is None
-            if the query has no spool among the folders that are watched.
-        depth: messages that the peer last said were waiting there; 0 if it says nothing.
-        received: messages that came since the receiver was started, redeliveries among them.
-        duplicates: that were dropped, because the spool had them.
-        rejected: that could not be decoded, and were rejected.
-        reconnects: connections that were made anew.
-        full: whether the spool takes no more.
+        rows: the rows of the batch, from all sources.
+        rows_per_second: the rows that Spark processed a second; 0.0 for a batch without rows.
+        waiting: the rows of sources of this format that are not in a batch yet; None if there is no such source.
+        lag_seconds: for how long the oldest row has waited in the spool. This and all following figures are None
+            if the query has no spool among the watched folders.
+        depth: the messages that wait at the peer, by its last flow; 0 if it does not report them.
+        received: the messages that came since the receiver was started, including redeliveries.
+        duplicates: the messages that were dropped, because the spool had them already.
+        rejected: the messages that could not be decoded, and were rejected.
+        reconnects: the connections that were opened after the first.
+        full: whether the spool is full.
     """
 
     query: str
@@ -66,39 +67,39 @@ class QueryFigures:
     full: bool | None = None
 
     def __str__(self) -> str:
-        said = [f"batch {self.batch}: {self.rows:,} rows"]
+        parts = [f"batch {self.batch}: {self.rows:,} rows"]
         if self.rows:
-            said.append(f"{self.rows_per_second:,.0f} rows/s")
+            parts.append(f"{self.rows_per_second:,.0f} rows/s")
         if self.waiting is not None:
-            said.append(f"{self.waiting:,} rows wait")
+            parts.append(f"{self.waiting:,} rows wait")
         if self.lag_seconds is not None:
-            said.append(f"the oldest for {self.lag_seconds:.1f} s")
+            parts.append(f"the oldest for {self.lag_seconds:.1f} s")
         if self.depth:
-            said.append(f"{self.depth:,} messages wait at the peer")
+            parts.append(f"{self.depth:,} messages wait at the peer")
         counted = (
             ("duplicates", self.duplicates),
             ("reconnects", self.reconnects),
             ("rejected", self.rejected),
         )
-        said += [f"{number:,} {name}" for name, number in counted if number]
+        parts += [f"{number:,} {name}" for name, number in counted if number]
         if self.full:
-            said.append("the spool is full")
-        return f"{self.query}: {', '.join(said)}"
+            parts.append("the spool is full")
+        return f"{self.query}: {', '.join(parts)}"
 
 
 class QueryWatch:
-    """Follows all queries of a session: ``with QueryWatch(spark, f"{folder}/spool") as watch``.
+    """Watches all queries of a session: ``with QueryWatch(spark, folder) as watch``.
 
-    Each time that Spark reports on a query, its figures are in ``latest``, are logged to ``trio_amqp10.spark`` at level INFO, and are handed to
-    ``on_figures``, in a thread of Spark's.
+    After each report of Spark on a query, its figures are in ``latest``, are logged to ``trio_amqp10.spark`` at level INFO, and are passed
+    to ``on_figures``, in a thread of Spark.
 
     Args:
-        session: whose queries are followed.
-        spools: folders of ``spool`` options, as this process sees them.
-        on_figures: called with each report; what it raises is logged.
+        session: the session whose queries are watched.
+        spools: the folders of ``spool`` options, as this process sees them.
+        on_figures: called with the figures of each report; an exception that it raises is logged.
 
     Attributes:
-        latest: figures by name of the query, or by id if it has no name.
+        latest: the last figures by name of the query, or by id if it has no name.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class QueryWatch:
         session.streams.addListener(self._listener)
 
     def close(self) -> None:
-        """Follow them no more. Once is enough, and more does no harm."""
+        """Stop watching. Further calls have no effect."""
         listener, self._listener = self._listener, None
         if listener is not None:
             self._session.streams.removeListener(listener)
@@ -135,7 +136,7 @@ class QueryWatch:
             _log.info("%s", figures)
             if self._on_figures is not None:
                 self._on_figures(figures)
-        except Exception:  # Spark would log it as its own
+        except Exception:  # Spark would log it as a failure of its own
             _log.exception("a report on a query could not be read")
 
 
@@ -143,30 +144,30 @@ def _listener(report: Callable[[str], None]) -> Any:
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     class Listener(StreamingQueryListener):
-        """What Spark calls."""
+        """Passes the reports of Spark on."""
 
         def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's names, here and below
-            """Nothing is known yet."""
+            """Do nothing: there are no figures yet."""
 
         def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-            """After each batch, and now and then between."""
+            """Pass a report on, after each batch and sometimes in between."""
             report(event.progress.json)
 
         def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-            """It has no new figures."""
+            """Do nothing: there are no new figures."""
 
         def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
-            """Its last figures stay."""
+            """Do nothing: the last figures of the query stay."""
 
     return Listener()
 
 
 def figures_of(progress: Mapping[str, Any], spools: list[Path]) -> QueryFigures:
-    """What Spark reports on a query, and what the files of its spools say.
+    """Combine Spark's report on a query with the figures of its receivers.
 
     Args:
-        progress: as Spark has it in JSON.
-        spools: folders where to look for those files.
+        progress: the report, from JSON.
+        spools: the folders with the files of figures.
     """
     waiting: int | None = None
     named: set[str] = set()
@@ -180,15 +181,16 @@ def figures_of(progress: Mapping[str, Any], spools: list[Path]) -> QueryFigures:
         rows = _between(end, end if latest is None else latest)
         if rows is not None:
             waiting = rows + (waiting or 0)
-    told = [each for folder in spools for each in _metrics(folder, named)]
+    reports = [each for folder in spools for each in _metrics(folder, named)]
     summed: dict[str, Any] = {}
-    if told:
+    if reports:
         summed = {
-            name: sum(each[name] for each in told) for name in ("depth", "received", "duplicates", "rejected")
+            name: sum(each[name] for each in reports)
+            for name in ("depth", "received", "duplicates", "rejected")
         }
-        summed["reconnects"] = sum(max(0, each["connections"] - 1) for each in told)
-        summed["lag_seconds"] = max(each["lag_seconds"] for each in told)
-        summed["full"] = any(each["full"] for each in told)
+        summed["reconnects"] = sum(max(0, each["connections"] - 1) for each in reports)
+        summed["lag_seconds"] = max(each["lag_seconds"] for each in reports)
+        summed["full"] = any(each["full"] for each in reports)
     return QueryFigures(
         query=str(progress.get("name") or progress["id"]),
         batch=int(progress["batchId"]),
@@ -200,12 +202,15 @@ def figures_of(progress: Mapping[str, Any], spools: list[Path]) -> QueryFigures:
 
 
 def _rate(value: Any) -> float:
-    """Spark says NaN or Infinity of a batch that took no time, as text or as a number."""
+    """Return a rate; 0.0 for NaN or Infinity, of a batch that took no time."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else 0.0
 
 
 def _offset(text: Any) -> dict[str, Any] | None:
-    """An offset, which Spark reports as JSON or as text that is JSON; None if it is neither."""
+    """Return an offset, which Spark reports as a JSON object or as a text of JSON.
+
+    None if it is neither.
+    """
     if isinstance(text, str):
         try:
             text = json.loads(text)
@@ -215,7 +220,7 @@ def _offset(text: Any) -> dict[str, Any] | None:
 
 
 def _between(end: dict[str, Any], latest: dict[str, Any]) -> int | None:
-    """Rows between two offsets of a source of this format; None if they are another's."""
+    """Return the rows between two offsets; None if they are of another format."""
     if "spool" in end:
         taken: dict[str, int] = end.get("lanes") or {}
         there: dict[str, int] = latest.get("lanes") or {}
@@ -229,12 +234,15 @@ def _between(end: dict[str, Any], latest: dict[str, Any]) -> int | None:
 
 
 def _first_row(epoch: str) -> int:
-    """With which row the epoch of a lane begins: its name says so (``manifests``)."""
+    """Return the first row of a lane's epoch, from its name (``manifest_catalog``)."""
     return int(epoch.split("-")[-2])
 
 
 def _metrics(folder: Path, named: set[str]) -> list[dict[str, Any]]:
-    """What the files of a spool say, if it is one of those: its own, and one for each lane that has a receiver."""
+    """Return the figures of a spool: its own, and those of each lane with a receiver.
+
+    Empty if the id of the spool is not among ``named``.
+    """
     own = _read(folder / _FILE)
     found = [own] if own.get("spool") in named else []
     if _read(folder / _IDENTITY).get("spool") in named:
@@ -244,7 +252,7 @@ def _metrics(folder: Path, named: set[str]) -> list[dict[str, Any]]:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What a file says; nothing if it cannot be read just now."""
+    """Return the object in a file of JSON; an empty one if it cannot be read just now."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,15 +1,14 @@
-"""The readers that Spark calls: a queue as a stream, and a queue to look at.
+"""The readers of a queue that Spark calls: one for streams, and one for browsing.
 
-Measured on PySpark 4.2 and 4.3, and held by tests, because no documentation says so:
+Facts about PySpark 4.2 and 4.3 that are not documented, and that tests check:
 
-- A stream reader is made twice: one on the driver, for the life of the query, whose calls come one at a
-  time on a main thread; and one that is pickled to executors, for ``read`` alone. So nothing happens in
-  ``__init__``.
-- ``commit(end)`` comes when the next batch has data, never while idle, never for the last batch.
-- A journaled batch is planned again before anything else is called; so ``partitions`` opens the spool too.
+- There are two stream readers: one on the driver, for the life of the query, whose methods are called one at a
+  time in a main thread; and one that is pickled to executors, for ``read`` only. So ``__init__`` does nothing.
+- ``commit(end)`` is called when the next batch has data, never while idle, and never for the last batch.
+- A journaled batch is planned again before any other call, so ``partitions`` opens the spool too.
 - ``query.stop()`` does not call ``stop()``: the process gets SIGTERM.
 
-Knows the backlog; spools, lanes and AMQP are behind it.
+Knows the backlog, not the spools, lanes and links behind it.
 """
 
 from __future__ import annotations
@@ -33,7 +32,6 @@ from pyspark.sql.streaming.datasource import (
 from .backlog import Backlog
 from .batch_linger import BatchLinger
 from .browse import browse
-from .failure_points import passing
 from .segments import SegmentReader, inlined
 from .spool import Slice
 
@@ -44,16 +42,16 @@ if TYPE_CHECKING:
 
     from .options import BrowseOptions, QueueOptions
 
-__all__ = ["BrowseReader", "QueueStreamReader"]
-
 _MOST_ROWS: Final = 100_000
-"""Rows of a partition, at most, if segments are small enough."""
+"""The most rows of a partition."""
 _INLINE_BYTES: Final = 64 * 2**20
-"""What a batch may take where it travels inside its partitions."""
+"""The most octets of a batch that travels inside its partitions."""
+_NO_LIMIT: Final = 2**63 - 1
+"""Rows that no batch has: the largest number of Spark's type."""
 
 
 class SpoolPartition(InputPartition):
-    """Rows of segments that the executor can open, or that travel with the plan."""
+    """Rows of segments, which the executor opens or the partition contains."""
 
     def __init__(self, slices: list[Slice]) -> None:
         super().__init__(None)
@@ -61,7 +59,7 @@ class SpoolPartition(InputPartition):
 
 
 class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Empties a queue into the spool, and gives Spark what is there."""
+    """Receives from a queue into the spool, and reads batches from the spool."""
 
     def __init__(self, options: QueueOptions) -> None:
         self._options = options
@@ -72,27 +70,33 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- on the driver ----------------------------------------------------------------------
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's names, here and below
-        """What the first batch begins with: all that nobody has consumed."""
-        backlog = self._receiving()
+        """Return the beginning of the first batch: the first unconsumed row."""
+        backlog = self._backlog()
         return backlog.offset(backlog.low())
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """This run takes what is there, and ends."""
+        """End this run when all messages that are in the queue now are consumed."""
         self._available_now = True
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Spark knows one limit at a time; all that are set are applied in ``latestOffset``."""
+        """Return the limit of ``maxRowsPerTrigger``, or one that no batch reaches.
+
+        Spark takes one limit; ``latestOffset`` applies all that are set. It asks for all rows, without a limit, for
+        ``trigger(once=True)`` alone.
+        """
         rows = self._options.max_rows
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        return ReadMaxRows(_NO_LIMIT if rows is None else rows)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes."""
+        """Return the end of the next batch."""
+        if isinstance(limit, ReadAllAvailable):
+            self._available_now = True
         backlog = self._receiving()
         at = backlog.position(start)
         backlog.check()
         if backlog.full:
-            # Spark asks from here because all before is done; and it commits that only with the next batch,
-            # which would never come if the spool stayed full; nor would more rows, so few do not wait for them.
+            # All rows before ``start`` are consumed. Spark commits them only with the next batch,
+            # which would never come if the spool stayed full.
             backlog.release(at)
         most, octets, least = self._limits(limit)
         if self._available_now:
@@ -108,14 +112,14 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         )
         if not self._linger.is_over(rows, least, time.monotonic(), pressed=pressed):
             return backlog.offset(at)
-        end = backlog.cut(at, end, most, octets)
-        passing("offset")
-        return backlog.offset(end)
+        return backlog.offset(backlog.cut(at, end, most, octets))
 
     def _limits(self, limit: ReadLimit) -> tuple[int | None, int | None, int]:
-        """Rows and octets at most, rows at least: what Spark says, and the options."""
+        """Return the most rows, most octets and least rows, by all limits."""
         most, octets = self._options.max_rows, self._options.max_bytes
         least = self._options.min_rows or 0
+        if isinstance(limit, ReadAllAvailable):
+            most = octets = None
         if self._options.spool_transport == "inline":
             octets = _INLINE_BYTES if octets is None else min(octets, _INLINE_BYTES)
         if isinstance(limit, ReadMaxRows):
@@ -127,27 +131,26 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return most, octets, least
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
-        """How far the spool goes, for the query's metrics."""
+        """Return the end of the received rows, for the query's metrics."""
         backlog = self._backlog()
         return backlog.offset(backlog.end(backlog.low()))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Where the rows of a batch are."""
+        """Return where the rows of a batch are, in about ``minPartitions`` groups."""
         backlog = self._backlog()
         first, last = backlog.position(start), backlog.position(end)
-        passing("planned")
         groups = _grouped(backlog.slices(first, last), self._options.min_partitions)
         if self._options.spool_transport == "inline":
             groups = [list(map(inlined, group)) for group in groups]
         return [SpoolPartition(group) for group in groups]
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has consumed all before: it need not be kept."""
+        """Note that rows before ``end`` are consumed, and need not be kept."""
         backlog = self._backlog()
         backlog.release(backlog.position(end))
 
     def stop(self) -> None:
-        """The query has failed, or the driver is gone."""
+        """Stop receiving, because the query has failed or the driver has ended."""
         backlog, self._opened = self._opened, None
         if backlog is not None:
             backlog.close()
@@ -155,7 +158,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _backlog(self) -> Backlog:
         if self._opened is None:
             self._opened = Backlog(self._options)
-            self._heed_sigterm()
+            self._stop_on_sigterm()
         return self._opened
 
     def _receiving(self) -> Backlog:
@@ -163,8 +166,8 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         backlog.receive(emptying=self._available_now)
         return backlog
 
-    def _heed_sigterm(self) -> None:
-        """That is how Spark ends a query: settle and detach, and then end as one does."""
+    def _stop_on_sigterm(self) -> None:
+        """Settle and detach on SIGTERM, with which Spark ends a query, and then end."""
         if threading.current_thread() is not threading.main_thread():
             return
 
@@ -178,13 +181,13 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     # -- in an executor ---------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows, as the options want them now; the same ones, however often."""
+        """Return the rows of a partition; the same ones in each attempt."""
         assert isinstance(partition, SpoolPartition)
         return SegmentReader(self._options).read(partition.slices)
 
 
 def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:
-    """About as many groups as asked for, of neighbours; a slice is cut where it is too long for that."""
+    """Return about ``least`` groups of neighbouring rows; long slices are cut."""
     rows = sum(each.stop - each.start for each in slices)
     size = max(1, min(_MOST_ROWS, -(-rows // least)))
     groups: list[list[Slice]] = []
@@ -206,15 +209,15 @@ def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:
 
 
 class BrowseReader(DataSourceReader):
-    """Looks at a queue, in one task, each time an action runs."""
+    """Browses a queue, in one task, each time that an action runs."""
 
     def __init__(self, options: BrowseOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        """One: two browsers would see the same messages."""
+        """Return one partition: two browsers would read the same messages."""
         return [InputPartition(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002
-        """Copies of what is there now."""
+        """Return copies of the messages that are in the queue now."""
         return browse(self._options)

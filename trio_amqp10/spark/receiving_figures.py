@@ -1,7 +1,7 @@
-"""ReceivingFigures: what a receiver does, as a JSON file beside the spool, for whoever watches.
+"""ReceivingFigures: the figures of a receiver, as a JSON file beside the spool.
 
-The file ``metrics.json`` is replaced as a whole, about once a second while something changes, and every ten seconds while
-nothing does. It is for people and monitors: nothing reads it back, and if it cannot be written, receiving goes on.
+The file ``metrics.json`` is replaced as a whole, about once a second while figures change, and every ten seconds
+otherwise. It is for people and monitors (``query_watch``): receiving does not depend on it, and goes on if it cannot be written.
 
 Knows numbers and the spool; neither links nor Spark.
 """
@@ -22,22 +22,20 @@ from .spool import SpoolError
 if TYPE_CHECKING:
     from .spool import Spool
 
-__all__ = ["FILE", "ReceivingFigures"]
-
 FILE: Final = "metrics.json"
 _LONGEST: Final = 10.0
 
 
 @dataclass
 class ReceivingFigures:
-    """What has happened since the receiver was started.
+    """The figures since the receiver was started.
 
     Attributes:
-        connections: that were opened.
-        received: messages that came, those that came again among them.
-        duplicates: that were dropped, because the spool had them.
-        rejected: that could not be decoded, and were to be rejected.
-        depth: messages that the peer last said were waiting; 0 if it says nothing.
+        connections: the connections that were opened.
+        received: the messages that came, including redeliveries.
+        duplicates: the messages that were dropped, because the spool had them already.
+        rejected: the messages that could not be decoded, and were rejected.
+        depth: the messages that wait at the peer, by its last flow; 0 if it does not report them.
         resting: how often the disk was full.
     """
 
@@ -49,9 +47,9 @@ class ReceivingFigures:
     resting: int = 0
 
     def snapshot(self, spool: Spool | LaneSpool) -> dict[str, Any]:
-        """All figures, and those of the spool: rows ever written and not consumed, octets, and whether it is full.
+        """Return all figures, and those of the spool.
 
-        ``lag_seconds`` is for how long the oldest row has waited to be consumed.
+        ``lag_seconds`` is the time for which the oldest unconsumed row has waited.
         """
         since = spool.waiting_since
         return {
@@ -65,7 +63,10 @@ class ReceivingFigures:
         }
 
     async def report(self, spool: Spool | LaneSpool) -> None:
-        """Write the file, again and again. Cancelled: it is written once more."""
+        """Write the file repeatedly, and never return.
+
+        Cancelled: the file is written once more.
+        """
         before: dict[str, Any] = {}
         wrote_at = -_LONGEST
         try:
@@ -73,7 +74,7 @@ class ReceivingFigures:
                 now = self.snapshot(spool)
                 lasting = {name: value for name, value in now.items() if name != "lag_seconds"}
                 if lasting != before or trio.current_time() - wrote_at >= _LONGEST:
-                    if isinstance(spool, LaneSpool):  # perhaps far away
+                    if isinstance(spool, LaneSpool):  # its store may be remote
                         await trio.to_thread.run_sync(_write, spool, now)
                     else:
                         _write(spool, now)
@@ -84,5 +85,5 @@ class ReceivingFigures:
 
 
 def _write(spool: Spool | LaneSpool, figures: dict[str, Any]) -> None:
-    with suppress(OSError, SpoolError):  # then there is no news for a while
+    with suppress(OSError, SpoolError):  # the file stays as it is for a while
         spool.show_figures(FILE, json.dumps({**figures, "at": round(time.time(), 3)}) + "\n")

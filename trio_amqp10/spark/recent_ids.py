@@ -1,6 +1,6 @@
-"""RecentIds: message-ids that the spool has had lately, to drop duplicates.
+"""RecentIds: the message-ids that the spool has had lately, to drop duplicates.
 
-An id is what the properties of a message say, and its type; so "7" and 7 differ (3.2.4, 3.2.11).
+The key of a message is its message-id with the type of the id, so "7" and 7 differ (3.2.4, 3.2.11).
 
 Knows the octets of messages; neither rows nor files.
 """
@@ -10,25 +10,23 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.message.sections import PROPERTIES
+from trio_amqp10.amqp10.message.sections import PROPERTIES
+from trio_amqp10.core.errors import RemoteProtocolError
 
 from . import section_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["RecentIds"]
-
 _MOST_TAILS: Final = 4096
-"""Properties that are remembered, because many messages have the same but for their id."""
+"""The most remembered tails of properties; many messages differ only in their id."""
 
 
 class RecentIds:
     """The keys of the last rows.
 
     Args:
-        window: how many.
+        window: the most keys that are remembered.
     """
 
     def __init__(self, window: int) -> None:
@@ -37,18 +35,18 @@ class RecentIds:
         self._tails: section_columns.Tails = {}
 
     def key(self, payload: bytes) -> str | None:
-        """The id of a message; None if it has none, or cannot be read."""
+        """Return the key of a message; None if it has no id, or cannot be decoded."""
         if len(self._tails) > _MOST_TAILS:
             self._tails.clear()
         try:
             span = section_columns.split(payload)[PROPERTIES]
-            said = section_columns.properties(payload, span, self._tails)
+            fields = section_columns.properties(payload, span, self._tails)
         except RemoteProtocolError:
             return None
-        return None if said is None or said[0] is None else f"{said[1]}:{said[0]}"
+        return None if fields is None or fields[0] is None else f"{fields[1]}:{fields[0]}"
 
     def add(self, keys: Iterable[str | None]) -> None:
-        """These rows are in the spool now; None for a message without an id."""
+        """Remember the keys of new rows of the spool; None for a row without an id."""
         for key in keys:
             if key is not None:
                 self._keys[key] = None
@@ -57,7 +55,10 @@ class RecentIds:
                     self._keys.popitem(last=False)
 
     def fresh(self, keys: list[str | None]) -> list[int]:
-        """The places of those that are not in the spool, nor before in ``keys``, nor without an id."""
+        """Return the places in ``keys`` of the messages that are no duplicates.
+
+        A message without an id is never a duplicate.
+        """
         here: set[str] = set()
         places: list[int] = []
         for place, key in enumerate(keys):

@@ -1,13 +1,13 @@
-"""Messages to rows, rows to Arrow batches: what a reader does to each message.
+"""Converts messages to rows, and rows to Arrow batches.
 
-A row is one list with an item for each section that a column needs; so a message that cannot be
-decoded spoils no other. A batch then makes its columns a section at a time, for all rows at once.
+A row is a list with an item for each section that a column needs; so a message that cannot be
+decoded does not affect the others. A batch then makes its columns one section at a time, for all rows at once.
 
-Messages in a queue are much alike, and what they have in common is read once: the sections up to the
-annotations, where they are those of the message before; and any other by a memory of what its octets
-were read as, unless that turns out to be of no use. Columns with one value are made once, too.
+The messages of a queue are similar, and equal parts are decoded once: the sections up to the
+annotations, if they equal those of the message before; and each other section by a cache from octets to
+values, unless the cache turns out to be useless.
 
-Sections: 3.2. Knows no connection, no file and no Spark.
+Sections: 3.2. Knows neither connections, files nor Spark.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.message.sections import (
+from trio_amqp10.amqp10.message.sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
     DELIVERY_ANNOTATIONS,
@@ -27,7 +26,8 @@ from trio_amqp10.message.sections import (
     PROPERTIES,
     only_body,
 )
-from trio_amqp10.wire.values import Symbol
+from trio_amqp10.amqp10.wire.values import Symbol
+from trio_amqp10.core.errors import RemoteProtocolError
 
 from . import section_columns
 from .arrow_arrays import Opaque, bodies, headers, maps, properties
@@ -41,18 +41,16 @@ if TYPE_CHECKING:
 
     Row = list[Any]
     Reader = tuple[int, int, Callable[[bytes, Any], Any], dict[bytes, Any] | None]
-    """Of a section in this place, for this item of a row: what reads it, and what it was read as."""
+    """Reads a section into a row: its place, the item, the function, and its cache."""
 
-__all__ = ["Came", "RowMaker", "Rows"]
-
-_MOST_MEMORIES: Final = 4096
-"""Sections that are remembered, because many messages have the same."""
+_MOST_CACHED: Final = 4096
+"""The most sections in a cache."""
 _USES: Final = 2
-"""How often each has to be met again, on average, or it is not worth it."""
+"""How often a cached section must be used, on average, for the cache to be kept."""
 
 
-class Came(Protocol):
-    """What a delivery has that becomes columns."""
+class ReceivedMessage(Protocol):
+    """The part of a delivery that becomes columns."""
 
     @property
     def payload(self) -> bytes:
@@ -61,29 +59,29 @@ class Came(Protocol):
 
     @property
     def message_format(self) -> int:
-        """Whether those are sections."""
+        """The message format; 0 if the payload consists of sections (2.8.11)."""
         ...
 
     @property
     def tag(self) -> bytes:
-        """The sender's name for the delivery."""
+        """The delivery-tag."""
         ...
 
 
 @dataclass
 class Rows:
-    """Rows of one batch, and what they came as.
+    """The rows of one batch, and their messages.
 
     Attributes:
-        sections: of each row, a list.
-        came: the messages behind them.
-        moments: when, in microseconds since 1970.
-        errors: why a message could not be decoded, for those rows that could not.
-        refused: messages that could not be decoded and are no rows, with the reasons.
+        sections: the row of each message, a list of values of sections.
+        came: the message of each row.
+        moments: when each message came, in microseconds since 1970.
+        errors: why the message of a row could not be decoded, by the number of the row.
+        refused: messages without a row, because they could not be decoded, with the reasons.
     """
 
     sections: list[Row] = field(default_factory=list["Row"])
-    came: list[Came] = field(default_factory=list[Came])
+    came: list[ReceivedMessage] = field(default_factory=list[ReceivedMessage])
     moments: list[int] = field(default_factory=list[int])
     errors: dict[int, str] = field(default_factory=dict[int, str])
     refused: list[tuple[Any, RemoteProtocolError]] = field(
@@ -99,18 +97,18 @@ _PLACES: Final = {
 }
 _NO_SECTIONS: Final = (None,) * 11
 _DECLARED: Final = "propertyColumns"
-"""What stands in a row for all property columns."""
+"""The name of the item of a row for all property columns."""
 
 
 class RowMaker:
-    """Makes rows as these options want them.
+    """Makes the rows that the options of a reader ask for.
 
     Args:
         options: of a reader.
-        address: where they come from, if the options name several.
+        address: the address of the messages, if the options name several.
 
     Attributes:
-        schema: of its batches.
+        schema: the schema of the batches.
     """
 
     def __init__(self, options: ReadOptions, *, address: str | None = None) -> None:
@@ -147,11 +145,11 @@ class RowMaker:
         self._tails: section_columns.Tails = {}
         self._gathered = self._cleared = 0
 
-    def gather(self, rows: Rows, came: Iterable[Came], moment: int) -> None:
-        """Add messages that came at one moment.
+    def gather(self, rows: Rows, came: Iterable[ReceivedMessage], moment: int) -> None:
+        """Add rows for messages that came at one moment.
 
         Raises:
-            RemoteProtocolError: one cannot be decoded, and that is to be an error.
+            RemoteProtocolError: a message cannot be decoded, and ``onDecodeError`` is ``fail``.
         """
         sections, here = rows.sections, rows.came
         before = len(here)
@@ -177,10 +175,10 @@ class RowMaker:
         rows.moments += [moment] * (len(here) - before)
         self._gathered += len(here) - before
         if not self._only_body:
-            self._forget()
+            self._limit_caches()
 
     def _read(self, payload: bytes) -> Row:
-        """Body, properties, and what else is wanted, in the order of ``_arrays``."""
+        """Decode a message: body, properties, and the sections of ``_arrays`` in order."""
         octets, alike = self._alike
         spans = section_columns.split_behind(payload, len(octets)) if payload.startswith(octets) else None
         readers = self._behind
@@ -190,24 +188,24 @@ class RowMaker:
         row[0] = section_columns.body(payload, spans)
         if self._has_properties:
             row[1] = section_columns.properties(payload, spans[PROPERTIES], self._tails)
-        for place, item, read, memory in readers:
+        for place, item, read, cache in readers:
             span = spans[place]
             if span is None:
                 continue
-            if memory is None:
+            if cache is None:
                 row[item] = read(payload, span)
                 continue
             octets = payload[span[0] : span[1]]
-            if octets in memory:
-                row[item] = memory[octets]
+            if octets in cache:
+                row[item] = cache[octets]
             else:
-                row[item] = memory[octets] = read(payload, span)
+                row[item] = cache[octets] = read(payload, span)
         if readers is not self._behind:
             self._remember_beginning(payload, spans, row)
         return row
 
     def _remember_beginning(self, payload: bytes, spans: section_columns.Spans, row: Row) -> None:
-        """Up to the annotations: the next message is likely to begin like this one."""
+        """Keep the sections up to the annotations; the next message may begin with them."""
         end = max([span[1] for span in spans[: ANNOTATIONS + 1] if span is not None], default=0)
         alike = self._blank.copy()
         for place, item, _, _ in self._readers:
@@ -215,17 +213,15 @@ class RowMaker:
                 alike[item] = row[item]
         self._alike = payload[:end], alike
 
-    def _forget(self) -> None:
-        """Keep memories small, and none that hardly ever knows anything."""
-        if len(self._tails) > _MOST_MEMORIES:
+    def _limit_caches(self) -> None:
+        """Clear caches that are full, and drop those that were hardly used."""
+        if len(self._tails) > _MOST_CACHED:
             self._tails.clear()
         full = [
-            place
-            for place, _, _, memory in self._readers
-            if memory is not None and len(memory) > _MOST_MEMORIES
+            place for place, _, _, cache in self._readers if cache is not None and len(cache) > _MOST_CACHED
         ]
         if full:
-            useless = self._gathered - self._cleared < _USES * _MOST_MEMORIES
+            useless = self._gathered - self._cleared < _USES * _MOST_CACHED
             self._cleared = self._gathered
             self._readers = [
                 (place, item, read, None if place in full and useless else {})
@@ -236,7 +232,7 @@ class RowMaker:
     # -- columns ----------------------------------------------------------------------------
 
     def batch(self, rows: Rows, numbers: Iterable[int], *, peer: str = "") -> pa.RecordBatch:
-        """Rows as one batch; their numbers are the column ``seq``."""
+        """Return the rows as one batch; ``numbers`` are the column ``seq``."""
         count = len(rows.sections)
         names = self._names
         made: dict[str, pa.Array] = bodies([row[0] for row in rows.sections], names)

@@ -1,7 +1,7 @@
-"""The columns that a message has in Spark, and their Arrow types (3.2).
+"""The columns of a message in Spark, and their Arrow types (3.2).
 
-Built so that Spark's own translation of the schema gives back exactly this one: a reader's batches
-are refused otherwise. Timestamps are microseconds in UTC.
+Spark converts the schema to its own and back, and refuses batches with a different one; the types
+here survive that unchanged. Timestamps are microseconds in UTC.
 
 Knows no messages.
 """
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from .options import ReadOptions
-
-__all__ = [
-    "HEADER",
-    "MAPS",
-    "PROPERTIES",
-    "SINK_TYPES",
-    "check_sink",
-    "read_schema",
-]
 
 _TIME: Final = pa.timestamp("us", tz="UTC")
 _MAP: Final = pa.map_(pa.string(), pa.string())
@@ -64,7 +55,7 @@ MAPS: Final = ("application_properties", "message_annotations", "delivery_annota
 
 _BODY: Final = {"body": pa.binary(), "body_type": pa.string(), "body_text": pa.string()}
 _BY_NAME: Final = {"payload": pa.binary()}
-"""Columns that are there if ``columns`` names them: they say once more what others say."""
+"""Columns with the data of others, which exist only if ``columns`` names them."""
 _AROUND: Final = {
     "address": pa.string(),
     "seq": pa.int64(),
@@ -76,10 +67,10 @@ _AROUND: Final = {
 
 
 def read_schema(options: ReadOptions) -> pa.Schema:
-    """The columns that these options ask for, in order.
+    """Return the columns that the options ask for, in order.
 
     Raises:
-        OptionError: a column was asked for that there is none of.
+        OptionError: option ``columns`` names a column that does not exist.
     """
     columns: dict[str, pa.DataType] = dict(_BODY)
     if options.body_json:
@@ -111,7 +102,7 @@ def read_schema(options: ReadOptions) -> pa.Schema:
 
 
 def _check_keys(keys: Iterable[str]) -> None:
-    """Spark does not tell names apart by case alone."""
+    """Raise an error if a key is the name of another column (Spark ignores case)."""
     taken = [key for key in keys if key.lower() in SINK_TYPES]
     if taken:
         raise OptionError(
@@ -119,7 +110,7 @@ def _check_keys(keys: Iterable[str]) -> None:
         )
 
 
-# What a sink takes --------------------------------------------------------------------------------
+# The columns of a sink -----------------------------------------------------------------------------
 
 _KINDS: Final = {
     "text": "a string",
@@ -127,7 +118,7 @@ _KINDS: Final = {
     "truth": "a boolean",
     "number": "a whole number",
     "real": "a number",
-    "time": "a timestamp",
+    "time": "a timestamp with a zone: a sink does not know that of the session, so cast timestamp_ntz to timestamp",
     "map": "a map with string keys",
     "struct": "a struct",
 }
@@ -177,7 +168,10 @@ SINK_TYPES: Final = {
     "raw": "octets",
     "decode_error": "text",
 }
-"""The columns that a sink knows, and what each may hold; fields of header and properties may stand alone."""
+"""The columns that a sink accepts, and the kind of values of each.
+
+Fields of header and properties may be top-level columns.
+"""
 
 
 def _is(kind: str, what: pa.DataType) -> bool:
@@ -190,7 +184,7 @@ def _is(kind: str, what: pa.DataType) -> bool:
             "truth": types.is_boolean(what),
             "number": types.is_integer(what),
             "real": types.is_integer(what) or types.is_floating(what),
-            "time": types.is_timestamp(what),
+            "time": types.is_timestamp(what) and what.tz is not None,
             "map": types.is_map(what),
             "struct": types.is_struct(what),
         }[kind]
@@ -207,7 +201,7 @@ _BY_TYPE: Final = {
     "binary": "octets",
     "timestamp": "time",
 }
-"""What a property column of a type may hold; of others whole numbers."""
+"""The kind of values of a property column; other types hold whole numbers."""
 
 
 def check_sink(
@@ -217,10 +211,10 @@ def check_sink(
     has_address: bool,
     property_columns: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Whether rows of this schema can be messages.
+    """Check that rows of a schema can be messages.
 
     Raises:
-        OptionError: a column that nobody knows, of a wrong type, or none for the body or the address.
+        OptionError: a column is unknown or has a wrong type, or there is none for the body or the address.
     """
     declared = {key: _BY_TYPE.get(kind, "number") for key, kind in property_columns}
     _check_keys(declared)
@@ -238,7 +232,7 @@ def check_sink(
                     f"'ignoreUnknownColumns'; known are {', '.join(SINK_TYPES)}"
                 )
         elif not _is(kind, each.type):
-            raise OptionError(f"column {each.name!r} is {each.type}, and has to be {_KINDS[kind]}")
+            raise OptionError(f"column {each.name!r} is {each.type}, and must be {_KINDS[kind]}")
         elif kind == "struct":
             _check_struct(each.name, each.type, _FIELDS if each.name == "properties" else _HEADER_FIELDS)
     names = set(schema.names)
@@ -251,13 +245,15 @@ def _check_struct(name: str, struct: Iterable[pa.Field], known: dict[str, str]) 
         if kind is None:
             raise OptionError(f"column {name!r} has no field {each.name!r}; it has {', '.join(known)}")
         if not _is(kind, each.type):
-            raise OptionError(f"field {each.name!r} of {name!r} is {each.type}, and has to be {_KINDS[kind]}")
+            raise OptionError(f"field {each.name!r} of {name!r} is {each.type}, and must be {_KINDS[kind]}")
 
 
 def _check_whole(names: set[str], *, has_address: bool) -> None:
     if not names & {"body", "value", "payload", "body_text", "raw"}:
         raise OptionError("a message needs a column 'body', 'value', 'payload', 'body_text' or 'raw'")
     if {"body", "value"} <= names:
-        raise OptionError("columns 'body' and 'value' are both the body: keep one")
+        raise OptionError("columns 'body' and 'value' are both for the body: keep one")
     if not has_address and "address" not in names:
-        raise OptionError("where do the messages go? set option 'address', or have a column 'address'")
+        raise OptionError(
+            "the address of the messages is missing: set option 'address', or add a column 'address'"
+        )

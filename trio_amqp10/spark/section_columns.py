@@ -1,8 +1,8 @@
-"""Parse the sections of a message into columns, from its octets (3.2).
+"""Parses the sections of a message into columns, from its octets (3.2).
 
-What nearly every message is made of, short forms of simple types, is read here by hand; anything else
-takes the long way, through ``_sections``, and so does whatever is wrong, for there it is told how. The
-tests hold both ways against each other: delete the short ones, and all still works.
+The short encodings of simple types, of which nearly every message consists, are parsed here (the short way). All
+others, and all damaged messages, are decoded by ``read_section`` (the long way), which raises errors with a reason.
+Tests compare both: without the short way, all would still work.
 
 Sections: 1.6 (encodings), 3.2.1, 3.2.4, 3.2.5, 3.2.10. Knows neither Arrow nor options.
 """
@@ -10,11 +10,18 @@ Sections: 1.6 (encodings), 3.2.1, 3.2.4, 3.2.5, 3.2.10. Knows neither Arrow nor 
 from __future__ import annotations
 
 import uuid
-from json.encoder import encode_basestring
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.message.sections import ANNOTATIONS, BODY, HEADER, PLACES, PROPERTIES, read_section, scan
-from trio_amqp10.wire.codes import (
+from trio_amqp10.amqp10.message.sections import (
+    ANNOTATIONS,
+    BODY,
+    HEADER,
+    PLACES,
+    PROPERTIES,
+    read_section,
+    scan,
+)
+from trio_amqp10.amqp10.wire.codes import (
     BINARY8,
     FALSE,
     INT,
@@ -40,47 +47,37 @@ from trio_amqp10.wire.codes import (
 from .typed_json import map_to_text, map_types
 
 if TYPE_CHECKING:
-    from trio_amqp10.message.sections import Span
+    from trio_amqp10.amqp10.message.sections import Span
 
     Spans = list[Span | None]
-    Pairs = list[tuple[str, str]]
+    Pairs = list[tuple[str, str | None]]
     Tails = dict[bytes, tuple[int, list[Any]]]
 
-__all__ = [
-    "NO_HEADER",
-    "NO_PROPERTIES",
-    "body",
-    "header",
-    "id_text",
-    "pairs",
-    "properties",
-    "split",
-    "split_behind",
-    "types",
-]
-
 NO_HEADER: Final = (False, 4, None, False, 0)
-"""What holds where a header says nothing (3.2.1)."""
+"""The values of the header fields if they are not set (3.2.1)."""
 NO_PROPERTIES: Final = (None,) * 15
 
 _MOST_MILLISECONDS: Final = 2**63 // 1000
-"""Beyond, a moment cannot be told in microseconds."""
+"""The largest timestamp that can be expressed in microseconds."""
 _DATA: Final = 0x75
 _VALUE: Final = 0x77
 _NAMES: Final = [PLACES.get(code) for code in range(256)]
 
 
 def split(payload: bytes) -> Spans:
-    """As ``scan``: where the sections are.
+    """Return where the sections are, as ``scan`` does.
 
     Raises:
-        RemoteProtocolError: that cannot be told.
+        RemoteProtocolError: the message is damaged.
     """
     return _walk(payload, 0, -1) or scan(payload)
 
 
 def split_behind(payload: bytes, start: int) -> Spans | None:
-    """Where the sections are that begin at ``start``; None if the short way does not tell, or others than those after the annotations."""
+    """Return where the sections from ``start`` on are.
+
+    None if the short way cannot parse them, or one is not of those after the annotations.
+    """
     return _walk(payload, start, ANNOTATIONS)
 
 
@@ -107,14 +104,17 @@ def _walk(payload: bytes, position: int, last: int) -> Spans | None:
 
 
 def body(payload: bytes, spans: Spans) -> Any:
-    """As ``_sections`` reads a body: octets are data, ``Value`` says what could be mistaken; None for no body at all."""
+    """Return the body as ``read_section`` does; None if there is no body.
+
+    Bytes are a data section; a ``Value`` wraps a value that could be mistaken for another kind of body.
+    """
     span = spans[BODY]
     if span is None:
         return None
     start, end = span
     head = payload[start : start + 4]
     if head == b"\x00\x53\x75\xa0":
-        if start + 5 + payload[start + 4] == end:  # not so where one data section follows another
+        if start + 5 + payload[start + 4] == end:  # not true if another data section follows
             return payload[start + 5 : end]
     elif head == b"\x00\x53\x75\xb0":
         if start + 8 + int.from_bytes(payload[start + 4 : start + 8], "big") == end:
@@ -128,18 +128,18 @@ def body(payload: bytes, spans: Spans) -> Any:
 
 
 def header(payload: bytes, span: Span | None) -> tuple[Any, ...]:
-    """The five fields, defaults filled in."""
+    """Return the five fields, with defaults (3.2.1)."""
     if span is None:
         return NO_HEADER
     fields = read_section(HEADER, payload, span)
-    return tuple([usual if said is None else said for said, usual in zip(fields, NO_HEADER, strict=True)])
+    return tuple([usual if value is None else value for value, usual in zip(fields, NO_HEADER, strict=True)])
 
 
 # Properties ---------------------------------------------------------------------------------------
 
 _IDS: Final = (0, 5)
 _COLUMNS: Final = (0, 2, 3, 4, 5, 6, 8, 9, 10, 11, 12, 13, 14)
-"""Where each field goes: an id is followed by its type."""
+"""The column of each field: an id is followed by a column with its type."""
 _STRINGS: Final = frozenset({0, 2, 3, 4, 5, 10, 12})
 _BINARIES: Final = frozenset({0, 1, 5})
 _SYMBOLS: Final = frozenset({6, 7})
@@ -148,13 +148,14 @@ _GROUP_SEQUENCE: Final = 11
 
 
 def properties(payload: bytes, span: Span | None, tails: Tails) -> list[Any] | None:
-    """The thirteen fields as fifteen columns, each id with its type behind it; None where nothing is said.
+    """Return the thirteen fields as fifteen columns: each id is followed by its type.
+
+    Fields that are not set are None; so is the result, if no field is set.
 
     Args:
         payload: the message.
         span: where the section is.
-        tails: what fields behind the first have been read as; for the id differs from message to message,
-            and all else is often the same.
+        tails: a cache of the fields after the first: usually only the message-id differs from message to message.
     """
     if span is None:
         return None
@@ -172,7 +173,7 @@ def properties(payload: bytes, span: Span | None, tails: Tails) -> list[Any] | N
 
 
 def _properties(payload: bytes, position: int, end: int, tails: Tails) -> list[Any] | None:
-    """None for what is not to be read the short way."""
+    """Parse the fields the short way; None if it cannot parse them."""
     if payload[position + 3] != LIST8:
         return None
     count = payload[position + 5]
@@ -243,7 +244,7 @@ def _place(found: list[Any], index: int, value: Any) -> None:
 
 
 def id_text(value: Any) -> tuple[str | None, str | None]:
-    """A message-id as text, and which of its four types it is (3.2.11)."""
+    """Return a message-id as text, and the name of its type (3.2.11)."""
     if value is None:
         return None, None
     if isinstance(value, str):
@@ -259,7 +260,7 @@ def id_text(value: Any) -> tuple[str | None, str | None]:
 
 
 def pairs(place: int, payload: bytes, span: Span | None) -> Pairs | None:
-    """The keys of a map, and its values as JSON; None where it is empty, or not there."""
+    """Return the keys of a map, and its values as text; None for no entries."""
     if span is None:
         return None
     try:
@@ -271,22 +272,25 @@ def pairs(place: int, payload: bytes, span: Span | None) -> Pairs | None:
     return found or None
 
 
-def types(place: int, payload: bytes, span: Span | None, key_type: type[str]) -> Pairs | None:
-    """The keys of a map, and the types of its values."""
+def types(place: int, payload: bytes, span: Span | None, key_type: type[str]) -> list[tuple[str, str]] | None:
+    """Return the keys of a map, and the types of its values; None as for ``pairs``."""
     if span is None:
         return None
     return map_types(read_section(place, payload, span), key_type) or None
 
 
 def _pairs(payload: bytes, position: int, end: int) -> Pairs | None:
-    """None for what is not to be read the short way: large maps, compound values, long texts, keys that come twice."""
+    """Parse a map the short way; None if it cannot parse the map.
+
+    That is so for large maps, compound values, long texts, and repeated keys.
+    """
     if payload[position + 3] != MAP8:
         return None
     count = payload[position + 5]
     position += 6
     if count & 1:
         return None
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     for _ in range(count >> 1):
         code = payload[position]
         start = position + 2
@@ -301,7 +305,7 @@ def _pairs(payload: bytes, position: int, end: int) -> Pairs | None:
         if code == STRING8:
             start = position + 2
             position = start + payload[position + 1]
-            found[key] = encode_basestring(payload[start:position].decode())
+            found[key] = payload[start:position].decode()
         elif code in _SMALL_SIGNED:
             value = payload[position + 1]
             found[key] = str(value - 256 if value > 127 else value)
@@ -329,11 +333,11 @@ _FIXED: Final = {
     ULONG: (8, False),
     SMALL_ULONG: (1, False),
 }
-"""Integers by code: octets, and whether they have a sign."""
+"""The integers by code: the number of octets, and whether they are signed."""
 _WORDS: Final = {
     TRUE: "true",
     FALSE: "false",
-    NULL: "null",
+    NULL: None,
     UINT0: "0",
     ULONG0: "0",
 }

@@ -1,18 +1,18 @@
-"""Segments: messages as they came, in Arrow files; their rows are made when they are read.
+"""Segments: received messages in Arrow files, which are read as rows.
 
-A segment of format 2 has the octets of each message and what its delivery said, and no column of anybody's choice. So
-whatever the options say when it is read, it can be read: they decide about the rows, not about what is stored.
+A segment of format 2 has the octets of each message and the fields of its delivery, independent of the options. So it
+can be read with any options: they decide about the rows, not about the stored data.
 
 ::
 
     payload          all octets of the message, as the peer sent them
-    delivery_tag     the sender's name for the delivery
-    message_format   whether those octets are sections (2.8.11)
+    delivery_tag     the delivery-tag
+    message_format   0 if the octets are sections (2.8.11)
     received_at      microseconds since 1970
-    (metadata)       the format, the address and the peer, which a segment has one of; tags (``spool_terminus_store``)
+    (metadata)       the format, the address and the peer of all messages; tags (``spool_terminus_store``)
 
-Format 1 had the rows of the run that wrote it. They are read if they have the columns that are wanted, or the octets
-(``includeRaw``); if not, the error says with which options they can be read.
+A segment of format 1 has the rows of the run that wrote it. It can be read if it has the wanted columns, or the octets
+(``includeRaw``); otherwise the error names options that make it readable.
 
 Knows Arrow and messages; neither the spool nor Spark.
 """
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from trio_amqp10.errors import AmqpError, RemoteProtocolError
+from trio_amqp10.core.errors import AmqpError, RemoteProtocolError
 
 from .rows import RowMaker, Rows
 from .schema import read_schema
@@ -36,15 +36,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from .options import ReadOptions
-    from .rows import Came
-
-__all__ = ["SegmentError", "SegmentReader", "extra_of", "inlined", "keys", "segment"]
+    from .rows import ReceivedMessage
 
 _FORMAT: Final = b"trio-amqp10.format"
 _ADDRESS: Final = b"trio-amqp10.address"
 _PEER: Final = b"trio-amqp10.peer"
 _FORMER_IDS: Final = b"trio-amqp10.ids"
-"""Where a segment of format 1 has the message-ids of its rows."""
+"""The metadata of a segment of format 1 that has the message-ids of its rows."""
 _STORED: Final = pa.schema(
     [
         ("payload", pa.large_binary()),
@@ -54,15 +52,15 @@ _STORED: Final = pa.schema(
     ]
 )
 _ROWS: Final = 2000
-"""Rows that are made at a time."""
+"""The most rows of a batch."""
 
 
 class SegmentError(AmqpError):
     """Rows of the spool cannot be read with these options, or by this version."""
 
 
-class Stored(NamedTuple):
-    """A message as it came (``rows.Came``)."""
+class StoredMessage(NamedTuple):
+    """A message of a segment, which rows are made from (``rows.ReceivedMessage``)."""
 
     payload: bytes
     tag: bytes
@@ -73,21 +71,21 @@ class Stored(NamedTuple):
 
 
 def segment(
-    came: Sequence[Came],
+    came: Sequence[ReceivedMessage],
     moments: list[int],
     *,
     address: str,
     peer: str,
     extra: dict[bytes, Any] | None = None,
 ) -> pa.RecordBatch:
-    """What a segment of these messages holds.
+    """Return the content of a segment with these messages.
 
     Args:
         came: the messages.
         moments: when each came, in microseconds since 1970.
-        address: where from.
-        peer: whose container that is.
-        extra: what else to say of them, by name; as JSON.
+        address: the address of the messages.
+        peer: the container-id of the peer.
+        extra: more metadata, by name; the values are stored as JSON.
     """
     arrays = [
         pa.array([each.payload for each in came], pa.large_binary()),
@@ -95,39 +93,44 @@ def segment(
         pa.array([each.message_format for each in came], pa.int64()),
         pa.array(moments, pa.int64()),
     ]
-    said = {_FORMAT: b"2", _ADDRESS: address.encode(), _PEER: peer.encode()}
-    said |= {name: json.dumps(value).encode() for name, value in (extra or {}).items()}
-    return pa.RecordBatch.from_arrays(arrays, schema=_STORED).replace_schema_metadata(said)
+    metadata = {_FORMAT: b"2", _ADDRESS: address.encode(), _PEER: peer.encode()}
+    metadata |= {name: json.dumps(value).encode() for name, value in (extra or {}).items()}
+    return pa.RecordBatch.from_arrays(arrays, schema=_STORED).replace_schema_metadata(metadata)
 
 
 # Reading ------------------------------------------------------------------------------------------
 
 
 def extra_of(path: Path | str, name: bytes) -> Any:
-    """What the segment in this file says beside its messages; None if it says nothing of that name."""
+    """Return metadata that was stored as ``extra`` in a segment; None if missing."""
     with open_source(str(path)) as file:
         metadata = pa.ipc.open_file(file).schema.metadata or {}
     return json.loads(metadata[name]) if name in metadata else None
 
 
 def keys(path: Path | str, key: Callable[[bytes], str | None]) -> list[str | None]:
-    """What ``key`` says of the messages in this file, by their octets; of a segment of format 1, what that says itself."""
+    """Return the key of each message of a segment; None for a message without a key.
+
+    Args:
+        path: the file, or the source of a store.
+        key: computes the key from the octets of a message; for a segment of format 1, its own ids are returned.
+    """
     with open_source(str(path)) as file:
         batch = pa.ipc.open_file(file).get_batch(0)
-        said = batch.schema.metadata or {}
-        if _FORMAT not in said:
-            return list(json.loads(said.get(_FORMER_IDS, b"[]")))
+        metadata = batch.schema.metadata or {}
+        if _FORMAT not in metadata:
+            return list(json.loads(metadata.get(_FORMER_IDS, b"[]")))
         octets, formats = batch.column(0).to_pylist(), batch.column(2).to_pylist()
     return [None if kind else key(payload) for payload, kind in zip(octets, formats, strict=True)]
 
 
 def inlined(one: Slice) -> Slice:
-    """The same rows with their octets, for a process that cannot see the file."""
+    """Return a slice that contains the rows, for a process that cannot open the file."""
     with _opened(one.source) as file:
         batch = pa.ipc.open_file(file).get_batch(0)
-        said = batch.schema.metadata or {}
+        metadata = batch.schema.metadata or {}
         names: tuple[bytes, ...] = (_FORMAT, _ADDRESS, _PEER)
-        kept = {name: said[name] for name in names if name in said}
+        kept = {name: metadata[name] for name in names if name in metadata}
         rows = batch.slice(one.start, one.stop - one.start).replace_schema_metadata(kept)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_file(sink, rows.schema) as writer:
@@ -142,13 +145,13 @@ def _opened(source: str | bytes) -> pa.NativeFile:
         return open_source(source)
     except FileNotFoundError:
         raise SegmentError(
-            f"{shown(source)} is not to be seen here: the executors need the folder of option 'spool' at the same path as the driver, "
+            f"{shown(source)} does not exist here: the executors need the folder of option 'spool' at the same path as the driver, "
             "or option 'spool.transport' = 'inline'"
         ) from None
 
 
 class SegmentReader:
-    """Makes rows of segments, as the options want them now.
+    """Reads segments, and makes the rows that the present options ask for.
 
     Args:
         options: of a reader.
@@ -160,17 +163,17 @@ class SegmentReader:
         self._makers: dict[str, RowMaker] = {}
 
     def read(self, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
-        """The rows of these slices, in order.
+        """Iterate over the rows of slices, in order.
 
         Raises:
-            SegmentError: a message cannot be decoded, and that is to be an error; or rows of format 1 lack what is wanted.
+            SegmentError: a message cannot be decoded, and ``onDecodeError`` makes that an error; or rows of format 1 lack wanted columns.
             OSError: a file cannot be read.
         """
         for source, start, stop, first in slices:
             with _opened(source) as file:
                 batch = pa.ipc.open_file(file).get_batch(0)
-                said = batch.schema.metadata or {}
-                kind = said.get(_FORMAT)
+                metadata = batch.schema.metadata or {}
+                kind = metadata.get(_FORMAT)
                 if kind is None:
                     yield self._former(batch.slice(start, stop - start), first + start)
                     continue
@@ -179,15 +182,15 @@ class SegmentReader:
                         f"rows from {first + start} on are of format {kind.decode()}, and this program knows formats 1 and 2: "
                         "run it with a newer trio-amqp10"
                     )
-                address, peer = said[_ADDRESS].decode(), said[_PEER].decode()
+                address, peer = metadata[_ADDRESS].decode(), metadata[_PEER].decode()
                 for at in range(start, stop, _ROWS):
                     taken = batch.slice(at, min(_ROWS, stop - at))
                     octets, tags, formats, moments = [taken.column(place).to_pylist() for place in range(4)]
-                    came = list(map(Stored, octets, tags, formats))
+                    came = list(map(StoredMessage, octets, tags, formats))
                     yield self._made(came, moments, range(first + at, first + at + len(came)), address, peer)
 
     def _made(
-        self, came: list[Stored], moments: list[int], numbers: range, address: str, peer: str
+        self, came: list[StoredMessage], moments: list[int], numbers: range, address: str, peer: str
     ) -> pa.RecordBatch:
         maker = self._makers.get(address)
         if maker is None:
@@ -197,9 +200,8 @@ class SegmentReader:
             maker.gather(rows, came, 0)
         except RemoteProtocolError as wrong:
             fault = wrong
-        if (
-            rows.refused
-        ):  # it was spooled when the options did not ask for that, and the peer has forgotten it
+        if rows.refused:
+            # ``reject`` is too late: the message was accepted when an earlier run put it into the spool.
             fault = rows.refused[0][1]
         if fault is not None:
             raise SegmentError(
@@ -211,7 +213,7 @@ class SegmentReader:
         return maker.batch(rows, numbers, peer=peer)
 
     def _former(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """Rows of format 1: the columns that are wanted, or the octets, to make them from."""
+        """Return rows of format 1, from stored columns or made from stored octets."""
         batch = batch.replace_schema_metadata(None)
         has = {each.name: each.type for each in batch.schema}
         if all(has.get(each.name) == each.type for each in self._schema):
@@ -229,5 +231,5 @@ class SegmentReader:
         columns = {name: batch.column(batch.schema.names.index(name)) for name in whole}
         columns["received_at"] = columns["received_at"].cast(pa.int64())
         raw, tags, formats, moments, addresses, peers = [each.to_pylist() for each in columns.values()]
-        came = list(map(Stored, raw, tags, formats))
+        came = list(map(StoredMessage, raw, tags, formats))
         return self._made(came, moments, range(first, first + len(came)), addresses[0], peers[0])

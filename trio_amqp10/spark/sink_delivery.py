@@ -1,81 +1,84 @@
-"""Send the messages of one task, and report the outcome of each (3.4).
+"""Sends the messages of one task, and waits for the outcome of each (3.4).
 
 ========================  ===================================================================
-``transactions``          what a task that returns means, and one that fails
+``transactions``          messages at the peer after a task has returned, or has failed
 ========================  ===================================================================
-``none``                  all were accepted; of a failed one, some may be there
-``task``                  all are there; of a failed one, none is
-``ledger``                as ``task``, and a task of that name will never be there twice
+``none``                  all; some of a failed task
+``task``                  all; none of a failed task
+``ledger``                as ``task``, and at most once for each name of a task
 ========================  ===================================================================
 
-With a ledger the task's record goes into the same transaction. An attempt tries first whether the ledger would take it, in
-a transaction that is rolled back; only if not, it looks for the record, and where it finds it, it has nothing to do. So
-how many records there are does not matter to a task that is not repeated. Two attempts at a time cannot both commit: a ledger
-takes a name once (``ledger_node``).
+With a ledger, the record of the task goes into the same transaction as its messages. An attempt first tests whether the ledger would
+take the record, in a transaction that is rolled back. Only if not, it searches the ledger for the record, and does nothing if it finds
+it. So the number of records does not slow down a task that is not repeated. Two concurrent attempts cannot both commit: a ledger
+takes a record once (``ledger_node``).
 
-``released``, and ``modified`` without undeliverable-here, say "not now": such a message is sent
-again, after those that came behind it, until ``sendTimeout`` is over (3.4.4, 3.4.5).
+A row that cannot be a message, is larger than the peer takes, is rejected, or goes to an address of its own that does not exist,
+fails the task, or is left out (``onReject``).
 
-Knows messages and links; of Spark, nothing.
+``released``, and ``modified`` without undeliverable-here, mean that the message may be accepted later: it is sent
+again, after the messages that follow it, until ``sendTimeout`` is over (3.4.4, 3.4.5).
 
+Knows messages and links, not Spark.
 """
 
 from __future__ import annotations
 
 import json
+import uuid
 from collections import deque
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from .connection_pool import borrow
-from .connections import dialling
-from .failure_points import passing
+from .connections import with_reconnects
 from .ledger_node import BATCH, CLAIMED, JOB
-from .source_selection import selecting
+from .rejected_rows import RejectedRows
+from .source_selection import selector_filter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
+    import pyarrow as pa
+
     from .message_encoder import OutgoingBatch
     from .options import SinkOptions
 
-__all__ = ["Report", "SinkError", "TaskName", "send_all"]
-
 _RETRY_PAUSE: Final = 0.2
 _IN_DOUBT: Final = 2.0
-"""Seconds that a ledger is asked again whether a discharge that nobody answered was done."""
+"""Seconds for which a ledger is searched for the record of a transaction in doubt."""
 _AT_ONCE: Final = 128
-"""Messages that go into one write, about."""
+"""About the number of messages in one write to the transport."""
 _MOST_SENDERS: Final = 100
-"""Links that a task keeps open, where its rows go to many addresses."""
+"""The most open links of a task whose rows go to many addresses."""
 _LASTING: Final = 24 * 3_600_000
-"""Milliseconds that the record of a task stays that no later run can repeat."""
+"""The ttl, in milliseconds, of the record of a task that no later run can repeat."""
 _KEY: Final = "spark_task"
-"""The application property of a record that names its task: what an attempt selects by."""
+"""The application property with the name of the task, for a selector."""
 
 
 class SinkError(amqp.AmqpError):
-    """A message was not accepted, or nobody will ever know."""
+    """A message was not accepted, or its outcome is unknown."""
 
 
 @dataclass(frozen=True)
 class TaskName:
-    """What stays the same when a task is tried again.
+    """The name of a task, which is the same for all attempts.
 
     Attributes:
-        job: the query, or for a batch the write.
-        batch: of the query; 0 for a batch.
-        partition: that the task writes.
-        replayed: whether a later run of the program can come by this name again.
+        job: the id of the query, or of the write of a batch.
+        batch: the number of the batch of the query, or the version of the write.
+        partition: the number of the partition that the task writes.
+        replayed: whether a later run of the program can have a task with the same name.
     """
 
     job: str
@@ -89,35 +92,50 @@ class TaskName:
 
 @dataclass
 class Report:
-    """What became of a task's messages."""
+    """The outcomes of a task's messages."""
 
     sent: int = 0
     accepted: int = 0
     rejected: int = 0
     already_there: bool = False
-    """Whether a former attempt had done it all."""
+    """Whether an earlier attempt has already committed the task."""
 
 
-class _Posted(NamedTuple):
-    """A message that has no outcome yet."""
+class _Row(NamedTuple):
+    """A row to send."""
 
     address: str
     message: amqp.Message
+    rows: pa.RecordBatch | None
+    number: int
+
+    def batch(self) -> pa.RecordBatch | None:
+        """Return the row as a batch of one; None if it is not known."""
+        return None if self.rows is None else self.rows.slice(self.number, 1)
+
+
+class _Posted(NamedTuple):
+    """A row without an outcome."""
+
+    row: _Row
     delivery: amqp.OutgoingDelivery | None
-    """None for one that is to be sent (again)."""
+    """None if the message must be sent (again)."""
 
 
 @dataclass
 class _Sending:
-    """Messages on their way, over one connection."""
+    """The links and unsettled messages of a task, over one connection."""
 
     connection: amqp.Connection
     options: SinkOptions
     report: Report
+    rejected: RejectedRows
     transaction: amqp.Transaction | None
     waiting: deque[_Posted]
     stack: AsyncExitStack
     senders: dict[str, amqp.Sender] = field(default_factory=dict[str, amqp.Sender])
+    missing: dict[str, str] = field(default_factory=dict[str, str])
+    """Addresses of rows that do not exist, each with the reason."""
 
     async def sender(self, address: str) -> amqp.Sender:
         found = self.senders.get(address)
@@ -130,6 +148,32 @@ class _Sending:
             found = self.senders[address] = await self.stack.enter_async_context(opening)
         return found
 
+    async def post(self, row: _Row) -> amqp.OutgoingDelivery | None:
+        """Send a row; return None if it was left out, because no attempt could succeed."""
+        if row.address in self.missing:
+            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+            return None
+        try:
+            return await self.transmit(row.address, row.message)
+        except amqp.MessageSizeError as large:
+            self.leave_out(row.batch(), None, str(large))
+        except amqp.LinkRefusedError as refused:
+            # An address for all rows that does not exist is a mistake in the options.
+            if self.options.address is not None or refused.condition != Condition.NOT_FOUND:
+                raise
+            self.missing[row.address] = f"{row.address!r} does not exist: {refused}"
+            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+        return None
+
+    def leave_out(self, row: pa.RecordBatch | None, condition: str | None, reason: str) -> None:
+        """Note that a row is not accepted; raise ``SinkError`` if that fails the task."""
+        self.report.rejected += 1
+        if self.options.on_reject == "fail":
+            raise SinkError(
+                f"{reason} (to go on without such rows, set option 'onReject' to 'drop' or 'deadletter-path')"
+            )
+        self.rejected.add(row, condition, reason)
+
     async def transmit(self, address: str, message: amqp.Message) -> amqp.OutgoingDelivery:
         sender = self.senders.get(address) or await self.sender(address)
         try:
@@ -138,23 +182,33 @@ class _Sending:
             pass
         with trio.move_on_after(self.options.send_timeout):
             return await sender.transmit(message, transaction=self.transaction)
-        raise SinkError(f"{address!r} gave no credit for {self.options.send_timeout:g} s (sendTimeout)")
+        raise SinkError(f"{address!r} granted no credit for {self.options.send_timeout:g} s (sendTimeout)")
 
-    async def again(self) -> None:
-        """Send all that waits: what had no outcome when the last connection was lost may have arrived, nobody knows."""
-        for place, (address, message, _) in enumerate(list(self.waiting)):
-            self.waiting[place] = _Posted(address, message, None)
-        for place, (address, message, _) in enumerate(list(self.waiting)):
-            self.waiting[place] = _Posted(address, message, await self.transmit(address, message))
+    async def resend(self) -> None:
+        """Send all messages without an outcome again, after the connection was lost.
+
+        Messages that had arrived already arrive twice.
+        """
+        for place, (row, _) in enumerate(list(self.waiting)):
+            self.waiting[place] = _Posted(row, None)
+        place = 0
+        while place < len(self.waiting):
+            row = self.waiting[place].row
+            delivery = await self.post(row)
+            if delivery is None:
+                del self.waiting[place]
+            else:
+                self.waiting[place] = _Posted(row, delivery)
+                place += 1
 
     async def settle_oldest(self) -> None:
-        """Wait for the first of those that wait, and judge it and all that are accepted behind it."""
+        """Wait for the oldest message's outcome; count it, and all accepted ones after it."""
         waiting = self.waiting
         posted = waiting[0]
         if not _is_accepted(posted):
             outcome = await self._outcome(posted)
             if not isinstance(outcome, amqp.Accepted):
-                self._refused(posted, outcome)
+                self._handle_rejection(posted, outcome)
                 waiting.popleft()
                 return
         accepted = 0
@@ -166,14 +220,14 @@ class _Sending:
         self.report.accepted += accepted
 
     async def _outcome(self, posted: _Posted) -> Any:
-        address, message, delivery = posted
+        row, delivery = posted
         deadline = trio.current_time() + self.options.send_timeout
         pause = _RETRY_PAUSE
         outcome: Any = None
         with trio.move_on_at(deadline):
             while True:
-                delivery = delivery or await self.transmit(address, message)
-                self.waiting[0] = _Posted(address, message, delivery)
+                delivery = delivery or await self.transmit(row.address, row.message)
+                self.waiting[0] = _Posted(row, delivery)
                 outcome = await delivery.outcome()
                 again = isinstance(outcome, amqp.Released) or (
                     isinstance(outcome, amqp.Modified) and not outcome.undeliverable_here
@@ -181,84 +235,95 @@ class _Sending:
                 if not again:
                     return outcome
                 delivery = None
-                self.waiting[0] = _Posted(address, message, None)
+                self.waiting[0] = _Posted(row, None)
                 await trio.sleep(pause)
                 pause *= 2
         raise SinkError(
-            f"a message to {address!r} was not accepted within {self.options.send_timeout:g} s (sendTimeout): "
-            f"{'it was released each time' if outcome is not None else 'there was no answer'}"
+            f"a message to {row.address!r} was not accepted within {self.options.send_timeout:g} s (sendTimeout): "
+            f"{'the peer released it each time' if outcome is not None else 'the peer did not answer'}"
         )
 
-    def _refused(self, posted: _Posted, outcome: Any) -> None:
-        self.report.rejected += 1
-        if self.options.on_reject == "fail":
-            error = getattr(outcome, "error", None)
-            why = "it is undeliverable there" if error is None else f"{error.condition}: {error.description}"
-            raise SinkError(
-                f"a message to {posted.address!r} was rejected, {why} (option 'onReject' could be 'drop')"
-            )
+    def _handle_rejection(self, posted: _Posted, outcome: Any) -> None:
+        error = getattr(outcome, "error", None)
+        why = "undeliverable there" if error is None else f"{error.condition}: {error.description}"
+        condition = None if error is None else str(error.condition)
+        self.leave_out(
+            posted.row.batch(), condition, f"a message to {posted.row.address!r} was rejected: {why}"
+        )
 
 
 def _is_accepted(posted: _Posted) -> bool:
-    """Whether it is accepted by now, in a transaction or without (4.4.2)."""
+    """Whether the message is accepted, in a transaction (4.4.2) or without."""
     state: Any = None if posted.delivery is None else posted.delivery.state
     return isinstance(getattr(state, "outcome", state), amqp.Accepted)
 
 
 async def send_all(outbound: AsyncIterator[OutgoingBatch], options: SinkOptions, name: TaskName) -> Report:
-    """Send all messages of a task, in the way that the options say.
+    """Send all messages of a task, with the guarantee of option ``transactions``.
 
     Args:
-        outbound: the messages; read once.
+        outbound: the messages; iterated over once.
         options: of the sink.
-        name: of the task.
+        name: the name of the task.
 
     Raises:
-        SinkError: one was rejected, released for too long, or nobody answered.
+        SinkError: a row was not accepted and ``onReject`` is ``fail``; a message was released for too long, or got no outcome.
+        SpoolError, OSError: the rows that were left out cannot be written.
         GaveUpError: the peer could not be reached, or was lost, for too long.
-        TransactionError: the transaction did not come to be.
+        TransactionError: the transaction could not be declared or discharged.
 
-    Cancelled: what was sent may be there, or, in a transaction, is not.
+    Cancelled: messages that were sent may be at the peer; in a transaction none is.
     """
+    rejected = RejectedRows(options, str(name) if name.job else uuid.uuid4().hex)
     if options.transactions == "none":
-        return await _send_plainly(outbound, options)
+        return await _send_plainly(outbound, options, rejected)
     if options.transactions == "task":
-        return await _send_in_transaction(outbound, options, None)
-    return await _send_with_ledger(outbound, options, name)
+        return await _send_in_transaction(outbound, options, rejected, None)
+    return await _send_with_ledger(outbound, options, rejected, name)
 
 
 # Without a transaction ----------------------------------------------------------------------------
 
 
-async def _send_plainly(outbound: AsyncIterator[OutgoingBatch], options: SinkOptions) -> Report:
+async def _send_plainly(
+    outbound: AsyncIterator[OutgoingBatch], options: SinkOptions, rejected: RejectedRows
+) -> Report:
     report = Report()
     waiting: deque[_Posted] = deque()
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
         async with AsyncExitStack() as stack:
-            sending = _Sending(connection, options, report, None, waiting, stack)
-            await sending.again()
+            sending = _Sending(connection, options, report, rejected, None, waiting, stack)
+            await sending.resend()
             await _send_rest(messages, sending, progress)
 
     messages = _Messages(outbound)
-    await dialling(options, use, borrow)
+    await with_reconnects(options, use, borrow)
+    await trio.to_thread.run_sync(rejected.close)
     return report
 
 
 class _Messages:
-    """All messages of a task, one by one; what was taken does not come again."""
+    """The rows of a task, each of which can be taken once."""
 
-    def __init__(self, parcels: AsyncIterator[OutgoingBatch]) -> None:
-        self._parcels = parcels
-        self._rest: Iterator[tuple[str, amqp.Message]] = iter(())
+    def __init__(self, batches: AsyncIterator[OutgoingBatch]) -> None:
+        self._batches = batches
+        self._rest: Iterator[_Row] = iter(())
+        self.unfit: list[tuple[pa.RecordBatch | None, str]] = []
+        """Rows that cannot be messages, with the reasons, until they are taken."""
 
-    async def more(self) -> Iterator[tuple[str, amqp.Message]] | None:
-        """What is left of the parcel at hand, or the next one."""
+    async def more(self) -> Iterator[_Row] | None:
+        """Return the rest of the present batch, or the next batch; None at the end."""
         for first in self._rest:
             self._rest = chain([first], self._rest)
             return self._rest
-        async for parcel in self._parcels:
-            self._rest = zip(parcel.addresses, parcel.messages, strict=True)
+        async for batch in self._batches:
+            numbers = batch.numbers or range(len(batch.messages))
+            self._rest = map(_Row, batch.addresses, batch.messages, repeat(batch.rows), numbers)
+            self.unfit += [
+                (None if batch.rows is None else batch.rows.slice(number, 1), reason)
+                for number, reason in batch.unfit
+            ]
             return self._rest
         return None
 
@@ -266,19 +331,27 @@ class _Messages:
 async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[[], None]) -> None:
     waiting, report, most = sending.waiting, sending.report, sending.options.max_in_flight
     while (rest := await messages.more()) is not None:
-        for address, message in rest:
+        while messages.unfit:
+            row, reason = messages.unfit.pop()
+            sending.leave_out(row, None, reason)
+        for each in rest:
             report.sent += 1
-            # Before anything can fail: it was taken from the rows, and will not come again.
-            waiting.append(_Posted(address, message, None))
-            waiting[-1] = _Posted(address, message, await sending.transmit(address, message))
+            # Keep the message before anything can fail, because the rows cannot be read again.
+            waiting.append(_Posted(each, None))
+            delivery = await sending.post(each)
+            if delivery is None:
+                waiting.pop()
+            else:
+                waiting[-1] = _Posted(each, delivery)
+            if sending.rejected.is_full:
+                await trio.to_thread.run_sync(sending.rejected.write)
             if not report.sent % _AT_ONCE:
-                await trio.lowlevel.checkpoint()  # so that what was sent is written
+                await trio.lowlevel.checkpoint()  # let the connection write
             while len(waiting) >= most:
                 await sending.settle_oldest()
                 progress()
     while waiting:
         await sending.settle_oldest()
-    passing("sent")
 
 
 # In a transaction ---------------------------------------------------------------------------------
@@ -287,32 +360,38 @@ async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[
 async def _send_in_transaction(
     outbound: AsyncIterator[OutgoingBatch],
     options: SinkOptions,
+    rejected: RejectedRows,
     record: Callable[[Report], amqp.Message] | None,
 ) -> Report:
-    """One attempt: a lost connection is a rollback, and the rows cannot be read again, so the task fails."""
+    """Send all messages in one transaction.
+
+    A lost connection rolls it back (4.3), and the rows cannot be read again, so the task fails.
+    """
     report = Report()
-    async with borrow(options) as connection:
-        # The links stay until the discharge has settled what went over them.
-        async with AsyncExitStack() as stack, connection.open_transaction() as transaction:
-            sending = _Sending(connection, options, report, transaction, deque(), stack)
-            await _send_rest(_Messages(outbound), sending, lambda: None)
-            if record is not None:
-                assert options.ledger is not None
-                sender = await sending.sender(options.ledger)
-                await sender.send(record(report), transaction=transaction)
-        passing("discharged")
+    async with (
+        borrow(options) as connection,
+        AsyncExitStack() as stack,  # keeps the links until the discharge has settled their deliveries
+        connection.open_transaction() as transaction,
+    ):
+        sending = _Sending(connection, options, report, rejected, transaction, deque(), stack)
+        await _send_rest(_Messages(outbound), sending, lambda: None)
+        await trio.to_thread.run_sync(rejected.close)
+        if record is not None:
+            assert options.ledger is not None
+            sender = await sending.sender(options.ledger)
+            await sender.send(record(report), transaction=transaction)
     return report
 
 
 async def _send_with_ledger(
-    outbound: AsyncIterator[OutgoingBatch], options: SinkOptions, name: TaskName
+    outbound: AsyncIterator[OutgoingBatch], options: SinkOptions, rejected: RejectedRows, name: TaskName
 ) -> Report:
     if not await _would_take(options, name):
         found = await _look_up(options, name)
         if found is not None:
             return found
     try:
-        return await _send_in_transaction(outbound, options, partial(_record, name))
+        return await _send_in_transaction(outbound, options, rejected, partial(_record, name))
     except (
         amqp.DeliveryRejectedError,
         amqp.TransactionInDoubtError,
@@ -323,25 +402,25 @@ async def _send_with_ledger(
 
 def _record(name: TaskName, report: Report) -> amqp.Message:
     body = json.dumps({"sent": report.sent, "accepted": report.accepted, "rejected": report.rejected})
-    said: dict[str, Any] = {_KEY: str(name)}
+    properties: dict[str, Any] = {_KEY: str(name)}
     if name.replayed:
-        said |= {JOB: name.job, BATCH: name.batch}
+        properties |= {JOB: name.job, BATCH: name.batch}
     return amqp.Message(
         body,
         message_id=str(name),
         durable=True,
         ttl=None if name.replayed else _LASTING,
-        application_properties=said,
+        application_properties=properties,
     )
 
 
 async def _would_take(options: SinkOptions, name: TaskName) -> bool:
-    """Whether the ledger would take the record of this task; nothing is left there.
+    """Whether the ledger would take the record of this task.
 
-    It is offered twice: what takes both is no ledger, and would let a task happen twice.
+    The record is sent twice in a transaction that is rolled back: a node that takes both is no ledger, and would let a task happen twice.
 
     Raises:
-        DeliveryRejectedError: never, for the batch is over.
+        DeliveryRejectedError: the batch is over, so the ledger will not take the record at any time.
         LocalProtocolError: the node takes a record twice.
     """
     taken = 0
@@ -356,7 +435,7 @@ async def _would_take(options: SinkOptions, name: TaskName) -> bool:
             progress()
             with trio.move_on_after(options.send_timeout) as patience:
                 try:
-                    for taken in range(2):  # noqa: B007 - how many were taken when it ends
+                    for taken in range(2):  # noqa: B007 - the number of accepted records, used below
                         await sender.send(_record(name, Report()), transaction=transaction)
                 except amqp.DeliveryRejectedError as refusal:
                     if _condition_of(refusal) != CLAIMED:
@@ -372,7 +451,7 @@ async def _would_take(options: SinkOptions, name: TaskName) -> bool:
             f"{options.ledger!r} cannot be a ledger: it takes a record twice (trio_amqp10.spark.Ledger does not)"
         )
 
-    return await dialling(options, use, borrow)
+    return await with_reconnects(options, use, borrow)
 
 
 def _condition_of(refusal: amqp.AmqpError) -> Any:
@@ -381,11 +460,14 @@ def _condition_of(refusal: amqp.AmqpError) -> Any:
 
 
 async def _other_attempt(options: SinkOptions, name: TaskName, doubt: amqp.AmqpError) -> Report:
-    """Another attempt claims the name, or this one does not know how it ended: the ledger knows, or soon will."""
+    """Wait for the record of this task, after a refusal or a transaction in doubt.
+
+    Return the report of the attempt that has committed; raise ``doubt`` if none appears.
+    """
     condition = _condition_of(doubt)
     if isinstance(doubt, amqp.DeliveryRejectedError) and condition != CLAIMED:
         raise doubt
-    # Whoever claims it will commit or not. A discharge that was under way is done soon, or never.
+    # The attempt that has the claim commits or rolls back in its time. A discharge without an answer is done soon, or never.
     patience = options.send_timeout if condition == CLAIMED else _IN_DOUBT
     with trio.move_on_after(patience):
         while True:
@@ -397,13 +479,13 @@ async def _other_attempt(options: SinkOptions, name: TaskName, doubt: amqp.AmqpE
 
 
 async def _look_up(options: SinkOptions, name: TaskName) -> Report | None:
-    """The record of this task, if it is in the ledger."""
+    """Return the report in the record of this task; None if the ledger has no record."""
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> Report | None:
         source = Source(
             address=options.ledger,
             distribution_mode="copy",
-            filter=selecting(f"{_KEY} = '{str(name).replace(chr(39), chr(39) * 2)}'"),
+            filter=selector_filter(f"{_KEY} = '{str(name).replace(chr(39), chr(39) * 2)}'"),
         )
         async with connection.open_receiver(
             options.ledger, source=source, credit=0, filters="optional"
@@ -411,7 +493,7 @@ async def _look_up(options: SinkOptions, name: TaskName) -> Report | None:
             granted: Any = receiver.remote.source
             if granted is None or granted.distribution_mode != "copy" or not granted.filter:
                 raise LocalProtocolError(
-                    f"{options.ledger!r} cannot be a ledger: the peer does not browse by a selector there"
+                    f"{options.ledger!r} cannot be a ledger: the peer cannot browse it with a selector"
                 )
             receiver.grant(1)
             deliveries: list[amqp.Delivery] = []
@@ -423,9 +505,9 @@ async def _look_up(options: SinkOptions, name: TaskName) -> Report | None:
                 )
             progress()
             for delivery in deliveries:
-                with suppress(LocalProtocolError):  # sent settled, as copies may be
+                with suppress(LocalProtocolError):  # copies may be sent settled
                     delivery.release()
                 return Report(**json.loads(delivery.message.body), already_there=True)
             return None
 
-    return await dialling(options, use, borrow)
+    return await with_reconnects(options, use, borrow)

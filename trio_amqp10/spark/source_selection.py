@@ -1,32 +1,30 @@
 """Selectors, copying and durability of a source (3.5.3, 3.5.8).
 
-A peer's attach says what is in place. RabbitMQ 4 says of a queue what it was asked, then moves all messages, and keeps
-nothing: so there what the attach says counts for nothing.
+The peer's attach contains the source that is in effect. RabbitMQ 4 repeats the source of the receiver for a queue, but moves all messages,
+and keeps no link state: so its attach is not trusted.
 
-Knows attached receivers; what is received, others know.
+Knows attached receivers, not messages.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
-from trio_amqp10.wire.values import Described, Symbol
+from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
+from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     import trio_amqp10 as amqp
 
     from .options import QueueOptions, ReadOptions
 
-__all__ = ["check_copying", "check_filter", "check_keeping", "keeps_nothing", "selecting", "source_of"]
-
 _AWAY: Final = 86_400
-"""Seconds that a peer is asked to wait for a query that has died."""
+"""The timeout of the source: seconds for which the peer should keep a lost link."""
 
 
-def selecting(selector: str | None) -> dict[Any, Any] | None:
-    """The filter of a source that selects (apache-filters, 0x468C00000004)."""
+def selector_filter(selector: str | None) -> dict[Any, Any] | None:
+    """Return the filter-set for a selector (apache-filters, 0x468C00000004)."""
     if selector is None:
         return None
     name = Symbol("apache.org:selector-filter:string")
@@ -34,12 +32,12 @@ def selecting(selector: str | None) -> dict[Any, Any] | None:
 
 
 def source_of(options: QueueOptions) -> Source:
-    """What is asked of the peer's end: which messages, and what to remember of the link (3.5.3)."""
+    """Return the source to attach to, with its filter, durability and expiry (3.5.3)."""
     keeping = options.dedup == "link"
     policy = ExpiryPolicy.CONNECTION_CLOSE if keeping else ExpiryPolicy.SESSION_END
     return Source(
         address=options.address,
-        filter=selecting(options.selector),
+        filter=selector_filter(options.selector),
         durable=TerminusDurability.UNSETTLED_STATE if keeping or options.durable else TerminusDurability.NONE,
         expiry_policy=ExpiryPolicy.NEVER if options.durable else policy,
         timeout=_AWAY if keeping else 0,
@@ -47,10 +45,12 @@ def source_of(options: QueueOptions) -> Source:
 
 
 def check_filter(receiver: amqp.Receiver, options: ReadOptions) -> None:
-    """Whether the peer selects: if not, others' messages would be taken (3.5.3).
+    """Check that the peer applies the selector, if there is one (3.5.3).
+
+    Otherwise messages that are not for this query would be received.
 
     Raises:
-        LocalProtocolError: it does not.
+        LocalProtocolError: the peer does not apply the selector.
     """
     if options.selector is not None:
         source: Any = receiver.remote.source
@@ -62,10 +62,10 @@ def check_filter(receiver: amqp.Receiver, options: ReadOptions) -> None:
 
 
 def check_copying(receiver: amqp.Receiver, options: ReadOptions) -> None:
-    """Whether the peer copies its messages (distribution-mode copy, 3.5.3).
+    """Check that the peer copies its messages (distribution-mode copy, 3.5.3).
 
     Raises:
-        LocalProtocolError: it would move them.
+        LocalProtocolError: the peer would move its messages.
     """
     granted: Any = receiver.remote.source
     if getattr(granted, "distribution_mode", None) != "copy" or _echoes(receiver):
@@ -76,19 +76,19 @@ def check_copying(receiver: amqp.Receiver, options: ReadOptions) -> None:
 
 
 def check_keeping(receiver: amqp.Receiver, options: ReadOptions) -> None:
-    """Whether the peer remembers the link when it is gone (3.5.3).
+    """Check that the peer keeps the link after the connection is lost (3.5.3).
 
     Raises:
-        LocalProtocolError: it does not.
+        LocalProtocolError: the peer does not keep the link.
     """
     granted: Any = receiver.remote.source
     lasting = (ExpiryPolicy.CONNECTION_CLOSE, ExpiryPolicy.NEVER)
     if getattr(granted, "expiry_policy", None) not in lasting or _echoes(receiver):
-        raise keeps_nothing(options)
+        raise not_keeping_error(options)
 
 
-def keeps_nothing(options: ReadOptions) -> LocalProtocolError:
-    """What to say of a peer that will not remember a link."""
+def not_keeping_error(options: ReadOptions) -> LocalProtocolError:
+    """Return the error for a peer that does not keep links."""
     return LocalProtocolError(
         f"option 'dedup' is 'link', and the peer at {options.where} does not keep links: with 'message-id' messages are "
         "known by their ids; with 'none' some may come twice after a crash"
@@ -96,6 +96,6 @@ def keeps_nothing(options: ReadOptions) -> LocalProtocolError:
 
 
 def _echoes(receiver: amqp.Receiver) -> bool:
-    """Whether the peer's source is ours once more, and no promise."""
-    told = receiver.session.connection.remote.properties
-    return told.get(Symbol("product")) == "RabbitMQ"
+    """Whether the peer merely repeats the source that it was sent."""
+    properties = receiver.session.connection.remote.properties
+    return properties.get(Symbol("product")) == "RabbitMQ"

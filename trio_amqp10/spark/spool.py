@@ -2,34 +2,29 @@
 
 ::
 
-    lock                             held (flock) by the one process that writes
-    spool.json                       which spool this is: a UUID, made once
+    lock                             locked (flock) by the one process that writes
+    spool.json                       the id of the spool, a UUID
     low-<row>                        rows below this number are consumed
-    metrics.json                     figures for whoever watches (``receiving_figures``)
-    links                            what the peer knows of our links, where it keeps them
+    metrics.json                     figures for people and monitors (``receiving_figures``)
+    links                            the state of links, for peers that keep links (``spool_terminus_store``)
     seg-<first>-<end>.arrow          rows first to end - 1
-    tmp-...                          not there yet: whoever comes next removes it
+    tmp-...                          a file that is being written; deleted when the spool is opened
 
-A row's number is how many came before it, ever. A segment is written under another name, flushed to
-the disk, renamed, and the folder flushed: so it is there whole or not at all, and what ``write``
-returned for survives a crash of the process and of the machine, as far as the file system keeps
-its word (a POSIX one does; object stores have neither rename nor fsync).
+The number of a row is the number of rows that were written before it. A segment is written under a temporary name, flushed to
+the disk and renamed, and the folder is flushed: so it exists whole or not at all, and survives a crash of the process or the machine
+once ``write`` has returned, on a POSIX file system (object stores have neither rename nor fsync).
 
-Segments are deleted once they are consumed, but for the last ``keep`` rows, which tell what comes
-again after a crash. The number of consumed rows is the name of an empty file, and a rename is all that changes it:
-that takes no room, so where the disk is full, consumed rows still make way for new ones.
+Segments are deleted once they are consumed, except for the last ``keep`` rows, by which redelivered messages are
+recognised after a crash. The number of consumed rows is the name of an empty file, which is only renamed:
+that needs no room, so consumed rows can be deleted when the disk is full.
 
-Spools of version 1, which had that number in a file ``low``, are taken over when they are opened.
+A spool of version 1, which had that number in a file ``low``, is converted when it is opened.
 
-One thread may write while another plans: a lock guards what both see. What is inside a segment is
-the caller's business: knows files only.
-
+One thread may write while another plans batches: a lock guards the shared state. Knows files only, not the content of segments.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import re
@@ -41,30 +36,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 
-from .failure_points import passing
+from .local_files import NO_ROOM, flush_folder, lock_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import BinaryIO
 
-__all__ = ["Segment", "Slice", "Spool", "SpoolError", "SpoolFullError"]
-
 _SEGMENT: Final = re.compile(r"seg-(\d{20})-(\d{20})\.arrow", re.ASCII)
 _LOW: Final = re.compile(r"low-(\d{20})", re.ASCII)
 _VERSION: Final = 2
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _REST: Final = 1.0
-"""Seconds until a disk that was full may have room again, though nothing was deleted here."""
+"""Seconds after which a full disk is tried again, though no row was deleted here."""
 
 
 class SpoolError(AmqpError):
-    """The spool cannot be used: it is another's, damaged, or not the one that a checkpoint means."""
+    """The spool is in use, is damaged, or is not the spool of the checkpoint."""
 
 
 class SpoolFullError(SpoolError):
-    """The disk has no room for a segment. Nothing has changed, and it may be written later."""
+    """The disk has no room for a segment or file; nothing has changed."""
 
 
 class Segment(NamedTuple):
@@ -76,15 +68,15 @@ class Segment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the file."""
+        """The name of the file."""
         return f"seg-{self.first:020d}-{self.end:020d}.arrow"
 
 
 class Slice(NamedTuple):
-    """Part of a segment: rows ``start`` to ``stop - 1``, counted from the first in the file.
+    """A part of a segment: rows ``start`` to ``stop - 1``, counted in the file.
 
     Attributes:
-        source: the path of the file, or all that it holds.
+        source: the path of the file, or its content.
         first: the number of the row that the segment begins with.
     """
 
@@ -95,27 +87,27 @@ class Slice(NamedTuple):
 
 
 class Spool:
-    """A folder of segments; one process at a time may have it open.
+    """A folder of segments, which one process at a time may have open.
 
     Args:
-        folder: is made if it is not there.
-        max_bytes: octets not consumed from which on it is ``full``; None for never.
-        keep: consumed rows that are not deleted yet, at least.
-        patience: seconds to wait for another process to let go of it.
+        folder: the folder; it is made if it does not exist.
+        max_bytes: the octets of unconsumed rows at which the spool is ``full``; None for no limit.
+        keep: the least number of consumed rows that are not deleted.
+        patience: seconds to wait for another process to close the spool.
 
     Attributes:
-        id: which spool this is.
-        low: rows below are consumed.
+        id: identifies the spool.
+        low: rows below this number are consumed.
         end: the number of rows that were ever written.
-        where: the folder, for people.
+        where: the folder, for messages to people.
 
     Raises:
-        SpoolError: another process has it, or it is damaged.
+        SpoolError: another process has the spool open, or it is damaged.
         OSError: the folder cannot be used.
     """
 
     figures_interval: Final = 1.0
-    """Seconds between two calls of ``show_figures`` that are worth it."""
+    """The seconds between two useful calls of ``show_figures``."""
 
     def __init__(
         self, folder: str | Path, *, max_bytes: int | None = None, keep: int = 0, patience: float = 5.0
@@ -147,27 +139,20 @@ class Spool:
     # -- opening ----------------------------------------------------------------------------
 
     def _acquire(self, patience: float) -> BinaryIO:
-        lock = open(self._folder / "lock", "ab")  # noqa: SIM115 - held open for as long as the spool is
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() >= deadline:
-                    lock.close()
-                    raise SpoolError(
-                        f"the spool {self._folder} is in use by another query or process: each needs one of its own"
-                    ) from None
-                time.sleep(0.05)
-            else:
-                return lock
+        lock = lock_file(self._folder / "lock", patience)
+        if lock is None:
+            raise SpoolError(
+                f"the spool {self._folder} is in use by another query or process: each needs one of its own. A "
+                "stream that is joined with itself is read twice, and its readers would share the messages: join it in foreachBatch"
+            )
+        return lock
 
     def _identify(self) -> tuple[str, int]:
-        """Which spool it is, and of which version; 0 for one that is new."""
+        """Return the id and the version of the spool; version 0 for a new one."""
         file = self._folder / "spool.json"
         if not file.exists():
             if any(self._folder.glob("seg-*")):
-                raise SpoolError(f"{self._folder} has segments, and no spool.json to say which spool it is")
+                raise SpoolError(f"{self._folder} has segments, but no spool.json with the id of the spool")
             return str(uuid.uuid4()), 0
         try:
             found = json.loads(file.read_text())
@@ -182,26 +167,26 @@ class Spool:
         return name, version
 
     def _describe(self, name: str) -> None:
-        self.note("spool.json", json.dumps({"spool": name, "version": _VERSION}))
+        self.write_note("spool.json", json.dumps({"spool": name, "version": _VERSION}))
 
     def _read_low(self, version: int) -> int:
-        """The number of consumed rows: of two that a crash has left, the larger one."""
+        """Return the number of consumed rows; the larger one of two that a crash has left."""
         named = {int(match[1]) for path in self._folder.iterdir() if (match := _LOW.fullmatch(path.name))}
         found = set(named)
-        noted = self.noted("low")
+        noted = self.read_note("low")
         if noted is not None and version < _VERSION:
             try:
                 found.add(int(noted))
             except ValueError:
                 raise SpoolError(
-                    f"{self._folder / 'low'} is damaged: it holds the number of rows that are consumed"
+                    f"{self._folder / 'low'} is damaged: expected the number of consumed rows, not {noted[:20]!r}"
                 ) from None
         if not found and version == _VERSION:
-            raise SpoolError(f"{self._folder} has no file low-..., which says how many rows are consumed")
+            raise SpoolError(f"{self._folder} has no file low-N with the number of consumed rows in its name")
         low = max(found, default=0)
         if low not in named:
             self._low_file(low).touch()
-            self._flush_folder()
+            flush_folder(self._folder)
         for each in named - {low}:
             self._low_file(each).unlink(missing_ok=True)
         return low
@@ -230,34 +215,34 @@ class Spool:
     # -- writing ----------------------------------------------------------------------------
 
     def write(self, rows: int, fill: Callable[[BinaryIO], object]) -> None:
-        """Add a segment of so many rows; once this returns, it survives a crash.
+        """Add a segment; when this returns, it survives a crash.
 
         Args:
-            rows: at least one.
-            fill: writes the segment to the file that it is given.
+            rows: the number of rows, at least 1.
+            fill: writes the segment to the file that it gets.
 
         Raises:
-            SpoolFullError: the disk has no room for it; nothing has changed.
-            OSError: it could not be written; whether it is there is known when the spool is opened again.
+            SpoolFullError: the disk has no room for the segment; nothing has changed.
+            OSError: the segment could not be written; whether it exists is known when the spool is opened again.
         """
-        first, end = self.end, self.end + rows
+        first = self.end
         tmp = self._folder / f"tmp-{first:020d}"
-        passing("unwritten")
         with self._writing(tmp) as file:
             fill(file)
-            file.flush()
-            passing("written")
-        segment = Segment(first, end, tmp.stat().st_size)
+        self._publish(tmp, Segment(first, first + rows, tmp.stat().st_size))
+
+    def _publish(self, tmp: Path, segment: Segment) -> None:
+        """Rename a file that is on the disk to a segment, and count its rows."""
         tmp.rename(self._folder / segment.name)
-        self._flush_folder()
+        flush_folder(self._folder)
         with self._guard:
             self._segments.append(segment)
             self._size += segment.size
-            self.end = end
+            self.end = segment.end
 
     @contextmanager
     def _writing(self, tmp: Path) -> Generator[BinaryIO]:
-        """A new file, which is on the disk when the block is over; or gone, if it fails."""
+        """Open a new file; flush it to the disk at the end, or delete it on an exception."""
         try:
             with open(tmp, "wb") as file:
                 yield file
@@ -265,7 +250,7 @@ class Spool:
                 os.fsync(file.fileno())
         except OSError as wrong:
             tmp.unlink(missing_ok=True)
-            if wrong.errno not in _NO_ROOM:
+            if wrong.errno not in NO_ROOM:
                 raise
             self._rested = time.monotonic() + _REST
             raise SpoolFullError(f"the disk of the spool {self._folder} is full: {wrong}") from wrong
@@ -274,62 +259,58 @@ class Spool:
             raise
         self._rested = 0.0
 
-    def noted(self, name: str) -> str | None:
-        """What a small file says; None where there is none."""
+    def read_note(self, name: str) -> str | None:
+        """Return the content of a small file; None if it does not exist."""
         try:
             return (self._folder / name).read_text(encoding="utf-8")
         except FileNotFoundError:
             return None
 
-    def note(self, name: str, text: str) -> None:
-        """Write a small file, or what it says now: whole, or not at all.
+    def write_note(self, name: str, text: str) -> None:
+        """Write or replace a small file atomically.
 
         Raises:
-            SpoolFullError: the disk has no room for it; nothing has changed.
-            OSError: it could not be written.
+            SpoolFullError: the disk has no room for the file; nothing has changed.
+            OSError: the file could not be written.
         """
         tmp = self._folder / f"tmp-{name}"
         with self._writing(tmp) as file:
             file.write(text.encode())
         tmp.rename(self._folder / name)
-        self._flush_folder()
+        flush_folder(self._folder)
 
     def show_figures(self, name: str, text: str) -> None:
-        """Write a file that nobody depends on.
+        """Write a file of figures, which need not survive a crash.
 
         Raises:
-            OSError: it could not be written.
+            OSError: the file could not be written.
         """
         tmp = self._folder / f"tmp-{name}"
         try:
             tmp.write_text(text, encoding="utf-8")
             tmp.replace(self._folder / name)
         except OSError:
-            tmp.unlink(missing_ok=True)  # the disk is full, say
+            tmp.unlink(missing_ok=True)  # e.g. if the disk is full
             raise
-
-    def _flush_folder(self) -> None:
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
     @property
     def full(self) -> bool:
-        """Whether no more should be taken in: by ``max_bytes``, or because the disk had no room a moment ago."""
+        """Whether to receive no more: ``max_bytes`` is reached, or the disk had no room."""
         if time.monotonic() < self._rested:
             return True
         return self._max_bytes is not None and self._size >= self._max_bytes
 
     @property
     def size(self) -> int:
-        """Octets of the segments that are not consumed."""
+        """The octets of the unconsumed segments."""
         return self._size
 
     @property
     def waiting_since(self) -> float | None:
-        """When the oldest row that is not consumed was written, in seconds since 1970; None if all are consumed."""
+        """When the oldest unconsumed row was written, in seconds since 1970.
+
+        None if all rows are consumed.
+        """
         with self._guard:
             oldest = next((each for each in self._segments if each.end > self.low), None)
         try:
@@ -339,17 +320,17 @@ class Spool:
 
     @property
     def segments(self) -> list[Path]:
-        """The files, oldest first, those that are only kept for their ids among them."""
+        """The files of all segments, oldest first, including consumed ones that are kept."""
         with self._guard:
             return [self._folder / each.name for each in self._segments]
 
     # -- planning ---------------------------------------------------------------------------
 
     def check(self, name: object, row: object) -> int:
-        """Whether an offset is one of this spool, and still there; the number of its row.
+        """Check that an offset belongs to this spool; return the number of its row.
 
         Raises:
-            SpoolError: it is not.
+            SpoolError: the offset belongs to another spool, or its rows are lost.
         """
         if name != self.id:
             raise SpoolError(
@@ -363,10 +344,10 @@ class Spool:
         return row
 
     def slices(self, start: int, stop: int) -> list[Slice]:
-        """Where rows ``start`` to ``stop - 1`` are.
+        """Return where rows ``start`` to ``stop - 1`` are.
 
         Raises:
-            SpoolError: some are not there any more.
+            SpoolError: some rows are not there any more.
         """
         with self._guard:
             segments = [each for each in self._segments if each.first < stop and start < each.end]
@@ -388,13 +369,16 @@ class Spool:
         return parts
 
     def kept(self, row: int, rows: int) -> list[Slice]:
-        """Where the last rows before ``row`` are, at most so many: those that are there still."""
+        """Return where the last rows before ``row`` are, at most so many that still exist."""
         with self._guard:
             first = self._segments[0].first if self._segments else row
         return self.slices(min(row, max(first, row - rows)), row)
 
     def fitting(self, start: int, octets: int) -> int:
-        """The row up to which those from ``start`` on take about so many octets; at least one row, if there is one."""
+        """Return the end of rows from ``start`` on that have about so many octets.
+
+        It is at least one row after ``start``, if there is one.
+        """
         with self._guard:
             segments = self._segments[bisect_right(self._segments, start, key=lambda each: each.end) :]
             stop = start
@@ -409,15 +393,15 @@ class Spool:
             return min(self.end, max(stop, start + 1))
 
     def release(self, row: int) -> None:
-        """Rows below ``row`` are consumed: delete what is not kept.
+        """Note that rows below ``row`` are consumed, and delete those that are not kept.
 
-        A row that is consumed already, or not there yet, changes nothing.
+        A row that is consumed already, or not written yet, changes nothing.
         """
         with self._guard:
             if not self.low < row <= self.end:
                 return
             self._low_file(self.low).rename(self._low_file(row))
-            self._flush_folder()
+            flush_folder(self._folder)
             self._size -= sum(each.size for each in self._segments if self.low < each.end <= row)
             self.low = row
             least = min(row, self.end - self._keep)
@@ -429,5 +413,5 @@ class Spool:
             self._rested = 0.0
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the spool, so that another process may open it."""
         self._lock.close()

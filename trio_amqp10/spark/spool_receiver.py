@@ -1,21 +1,20 @@
 """SpoolReceiver: receives from a queue into the spool, in its own thread.
 
-What must hold: a message is settled only after it is on disk. So deliveries gather; a batch of
-them is written and flushed as one segment, then accepted, and only then is the credit that they
-took given anew. Credit bounds what can come twice after a crash: what is on disk and not settled. It is
-bounded in messages, and in octets by the size of the messages that came lately.
+A message is settled only after it is on disk. So deliveries are collected; a batch of
+them is written and flushed as one segment, then accepted, and only then is their
+credit granted again. Credit bounds the messages that can be redelivered after a crash, because they are on disk and not settled. It is
+bounded in messages, and in octets by the size of recent messages (``credit_limit``).
 
-A disk that is full is no error: what has come waits, unsettled, nothing is granted, and the segment is tried again when
+A full disk is no error: deliveries wait unsettled, no credit is granted, and the segment is written again after
 rows were consumed, or after a second.
 
-Spark never says when it has consumed the last batch (it commits a batch when the next one has
-data), so nothing here waits for that: a message is Spark's once it is in the spool.
+A message is settled once it is in the spool, not when Spark has consumed it: Spark commits a batch only when the next one has
+data, so the commit of the last batch may never come.
 
-The thread is a daemon, for Spark's process must end when it is told to. What fails in it is kept,
-and raised by ``check`` in the thread that Spark calls in.
+The thread is a daemon, because Spark's process must be able to end at any time. A failure of the thread is kept,
+and ``check`` raises it in the thread that Spark calls.
 
-Knows deliveries and the spool; what a segment has of them is up to ``spool_writer``; of Spark, nothing.
-
+Knows deliveries and the spool; ``spool_writer`` makes the segments. Does not know Spark.
 """
 
 from __future__ import annotations
@@ -30,16 +29,15 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import Condition, LocalProtocolError
+from trio_amqp10.core.errors import Condition, LocalProtocolError
 
-from .connections import dialling, in_one
+from .connections import run_together, with_reconnects
 from .credit_limit import CreditLimit
-from .failure_points import passing
 from .lane_spool import LaneSpool
 from .receiving_figures import ReceivingFigures
-from .source_selection import check_filter, check_keeping, keeps_nothing, source_of
+from .source_selection import check_filter, check_keeping, not_keeping_error, source_of
 from .spool import SpoolError, SpoolFullError
-from .spool_terminus_store import SpoolTerminusStore, named
+from .spool_terminus_store import SpoolTerminusStore, with_link_names
 from .spool_writer import SpoolWriter, Taken
 
 if TYPE_CHECKING:
@@ -49,39 +47,37 @@ if TYPE_CHECKING:
     from .spool import Spool
     from .spool_writer import Refused
 
-__all__ = ["SpoolReceiver", "SpoolReceiverError"]
-
 _log = logging.getLogger("trio_amqp10.spark")
 
 _AT_ONCE: Final = 256
-"""Deliveries taken between two looks at anything else."""
+"""The most deliveries that are taken at once."""
 _LOOK: Final = 0.5
-"""Seconds between two looks at whether a link that waits for credit still lives."""
+"""Seconds between two checks of a link that waits for credit."""
 _FAST: Final = 10_000
-"""Messages a second that make a batch of Spark's worth waiting for."""
+"""The messages a second above which a larger batch is worth waiting for."""
 _FAREWELL: Final = 3.0
-"""Seconds to write, settle and detach when told to stop."""
+"""Seconds for writing, settling and detaching after ``stop`` was called."""
 
 
 class SpoolReceiverError(amqp.AmqpError):
-    """Receiving has failed, for the reason that is its cause."""
+    """Receiving has failed; the cause of this exception is the reason."""
 
 
 class SpoolReceiver:
-    """Receives until stopped, or, where it only empties the queue, until that is empty.
+    """Receives from one queue into one spool, until stopped or the queue is empty.
 
     Args:
         options: of the reader.
-        spool: where rows go.
-        emptying: take what is there, and no more.
+        spool: the spool of the rows.
+        emptying: whether to end when all messages that are in the queue now were received.
 
     Attributes:
-        emptied: whether all that was there is in the spool; only when ``emptying``.
-        figures: what has happened so far.
+        emptied: whether all these messages are in the spool; only if ``emptying``.
+        figures: the figures so far.
     """
 
     def __init__(self, options: QueueOptions, spool: Spool | LaneSpool, *, emptying: bool = False) -> None:
-        self._options = options if options.dedup != "link" else named(options, spool)
+        self._options = options if options.dedup != "link" else with_link_names(options, spool)
         self._spool = spool
         self._emptying = emptying
         self._kept = SpoolTerminusStore(spool) if options.dedup == "link" else None
@@ -100,13 +96,13 @@ class SpoolReceiver:
         self._thread = threading.Thread(target=self._main, name="amqp10 spool receiver", daemon=True)
         self._thread.start()
 
-    # -- for the thread that Spark calls in -------------------------------------------------
+    # -- for the thread that Spark calls ----------------------------------------------------
 
     def check(self) -> None:
-        """Raise what receiving has failed with.
+        """Raise the failure of receiving, if it has failed.
 
         Raises:
-            SpoolReceiverError: with the peer's condition in its text, and the failure as its cause.
+            SpoolReceiverError: receiving has failed; the text has the peer's condition, and the cause is the failure.
         """
         failure = self._failure
         if failure is not None:
@@ -116,7 +112,7 @@ class SpoolReceiver:
 
     @property
     def pressed(self) -> bool:
-        """Whether more than 10,000 messages a second come at present."""
+        """Whether more than 10,000 messages a second arrive at present."""
         recent = time.monotonic() - self._wrote_at < 2 * self._options.spool_flush_interval
         return recent and self._rate > _FAST
 
@@ -125,17 +121,21 @@ class SpoolReceiver:
         self._wrote_at = time.monotonic()
 
     def wait_until(self, holds: Callable[[], bool]) -> None:
-        """Wait until this holds, all is taken that there is to take, or receiving has failed."""
+        """Wait until a condition holds, the queue is empty, or receiving has failed."""
         with self._changed:
             while not (holds() or self._finished):
                 self._changed.wait(1.0)
 
     def released(self) -> None:
-        """There may be room in the spool again."""
+        """Note that rows were consumed, so that the spool may have room again."""
         self._from_outside(self._make_way)
 
     def stop(self, patience: float = _FAREWELL + 1.0) -> None:
-        """Write and settle what has come, detach, and end; nothing is lost if there is no time for it."""
+        """Write and settle the deliveries that have come, detach, and end.
+
+        Args:
+            patience: seconds after which to return in any case. Deliveries that are not settled by then are redelivered.
+        """
         self._stopped = True
         self._from_outside(self._scope.cancel)
         self._thread.join(patience)
@@ -153,7 +153,7 @@ class SpoolReceiver:
     def _main(self) -> None:
         try:
             trio.run(self._run)
-        except BaseException as failure:  # kept for ``check``: nobody else would hear of it
+        except BaseException as failure:  # ``check`` raises it in the other thread
             _log.exception("receiving from %r has failed", self._options.address)
             self._failure = failure
         with self._changed:
@@ -164,9 +164,8 @@ class SpoolReceiver:
         self._token = trio.lowlevel.current_trio_token()
         if self._stopped:
             return
-        self._left: int | None = (
-            None  # of the messages that waited when emptying began; None while that is not known
-        )
+        # The messages in the queue when emptying began, without the received ones; None while that is unknown.
+        self._left: int | None = None
         self._empty_by = trio.current_time() + self._options.available_now_timeout
         with self._scope:
             jobs: list[Callable[[], Awaitable[object]]] = [
@@ -174,30 +173,33 @@ class SpoolReceiver:
                 partial(self.figures.report, self._spool),
             ]
             if isinstance(self._spool, LaneSpool):
-                jobs.append(partial(self._keep_informed, self._spool))
-            await in_one(*jobs)
+                jobs.append(partial(self._refresh_repeatedly, self._spool))
+            await run_together(*jobs)
 
-    async def _keep_informed(self, spool: LaneSpool) -> None:
-        """Somebody else consumes rows of a lane, and may begin to fill it."""
+    async def _refresh_repeatedly(self, spool: LaneSpool) -> None:
+        """Notice when a query consumes rows of the lane, or another receiver takes over."""
         while True:
             await trio.sleep(spool.interval)
             full = spool.full
             try:
                 await trio.to_thread.run_sync(spool.refresh)
             except OSError as wrong:
-                _log.warning("%s: what was consumed is not known now: %s", spool.where, wrong)
+                _log.warning("%s: the consumed rows cannot be read now: %s", spool.where, wrong)
             if full and not spool.full:
                 self._make_way()
 
     async def _receive(self) -> None:
-        await dialling(self._options, self._receive_all)
+        await with_reconnects(self._options, self._receive_all)
         self.emptied = self._emptying
         self._scope.cancel()
 
     async def _receive_all(self, connection: amqp.Connection, progress: Callable[[], None]) -> None:
-        """Everything over one connection. What was taken and not written is forgotten with it: it will come again."""
+        """Receive over one connection.
+
+        Deliveries that were not written when the connection is lost are forgotten: the peer sends them again.
+        """
         self._pending: list[Taken] = []
-        self._waiting = 0  # deliveries in there
+        self._waiting = 0  # deliveries in ``_pending``
         self._peer = connection.remote.container_id
         self.figures.connections += 1
         self._written_at = trio.current_time()
@@ -206,11 +208,11 @@ class SpoolReceiver:
         self._connected = True
         self._busy = 0  # deliveries between being taken and being settled
         self._ripe = trio.Event()
-        self._settled = trio.lowlevel.ParkingLot()  # for those who wait for credit, or room
-        self._writing = trio.Lock()  # a farewell may come while a batch is written
+        self._settled = trio.lowlevel.ParkingLot()  # tasks that wait for credit, or for room in the spool
+        self._writing = trio.Lock()  # ``_end_link`` may be called while a batch is written
         self._links = self._options.links
         receivers = [partial(self._receive_by, connection, progress, n) for n in range(self._links)]
-        await in_one(*receivers, self._write_batches)
+        await run_together(*receivers, self._write_batches)
 
     async def _receive_by(
         self, connection: amqp.Connection, progress: Callable[[], None], number: int
@@ -223,7 +225,7 @@ class SpoolReceiver:
             options.address,
             source=source_of(options),
             credit=0,
-            filters="optional",  # check_filter looks
+            filters="optional",  # check_filter compares them
             name=name,
             own_session=options.links > 1,
             store=self._kept,
@@ -238,10 +240,10 @@ class SpoolReceiver:
                 progress()
                 await self._take_from(receiver)
         except amqp.GuaranteeNotSupportedError as weaker:
-            raise keeps_nothing(options) from weaker
+            raise not_keeping_error(options) from weaker
         except amqp.LinkRefusedError as refusal:
             if self._kept is not None and refusal.condition == Condition.NOT_IMPLEMENTED:
-                raise keeps_nothing(options) from refusal
+                raise not_keeping_error(options) from refusal
             raise
         self._links -= 1
         self._ripe.set()
@@ -250,21 +252,21 @@ class SpoolReceiver:
         try:
             await (self._empty if self._emptying else self._follow)(receiver)
         finally:
-            await self._say_farewell(receiver)
+            await self._end_link(receiver)
 
     async def _follow(self, receiver: amqp.Receiver) -> None:
         while True:
             self._give_credit(receiver)
             while not (receiver.credit or receiver.buffered):
-                await self._until_settled(receiver)  # to receive without credit would be to ask for more
+                await self._until_settled(receiver)  # receiving without credit would grant more
                 self._give_credit(receiver)
             self._take(await receiver.receive_many(_AT_ONCE), receiver)
 
     async def _empty(self, receiver: amqp.Receiver) -> None:
-        """Take what is there: until a drain brings less than was asked for, or nothing comes for a while (2.6.7).
+        """Receive until a drain brings fewer messages than the credit (2.6.7).
 
-        Producers may keep up with this. So it ends too when as many have come as the peer said were waiting, in its flow,
-        when the first credit was used up; or, if it does not say, when the time is over.
+        Producers may be as fast as this. So it also ends when as many messages have come as were available by the peer's flow
+        when the first credit was used up; or, if the flow does not have that number, after ``availableNowTimeout``.
         """
         while True:
             while self._spool.full:
@@ -290,21 +292,21 @@ class SpoolReceiver:
                 self._left = receiver.available
             elif self._left is None and trio.current_time() >= self._empty_by:
                 _log.warning(
-                    "%s does not say how many messages wait; what came within %g s (availableNowTimeout) is this run's",
+                    "%s does not report how many messages wait; this run ends with those that came within %g s (availableNowTimeout)",
                     self._options.where,
                     self._options.available_now_timeout,
                 )
                 return
 
     async def _take_drained(self, receiver: amqp.Receiver) -> int:
-        """Take what the credit brings; how many that were."""
+        """Take the messages that the credit brings; return their number."""
         taken, silent = 0, False
         while not silent:
             drained: list[amqp.Delivery] = []
             with trio.move_on_after(self._options.available_now_idle) as patience:
                 drained = await receiver.drain()
             if patience.cancelled_caught:
-                # It was not answered, and has brought this all the same.
+                # The drain was not answered, but messages have come.
                 drained = [receiver.receive_nowait() for _ in range(receiver.buffered)]
             if drained:
                 self._take(drained, receiver)
@@ -313,7 +315,10 @@ class SpoolReceiver:
         return taken
 
     async def _until_settled(self, receiver: amqp.Receiver) -> None:
-        """Wait until something was settled, or there may be room. A link that is lost meanwhile wakes nobody here."""
+        """Wait until deliveries are settled, there is room, or ``_LOOK`` seconds are over.
+
+        The limit is needed because the loss of a link does not end this wait.
+        """
         receiver.check_alive()
         with trio.move_on_after(_LOOK):
             await self._settled.park()
@@ -334,12 +339,12 @@ class SpoolReceiver:
         return max(1, min(self._options.spool_flush_rows, self._credit.most // 2))
 
     def _give_credit(self, receiver: amqp.Receiver) -> None:
-        """As many more may come as there is credit for; none while the spool is full."""
+        """Grant the credit that the link may have; none while the spool is full."""
         if self._emptying or receiver.closed or self._spool.full:
             return
         self._credit.grant(receiver)
 
-    # -- to disk, and only then to the peer -------------------------------------------------
+    # -- writing, then settling -------------------------------------------------------------
 
     async def _write_batches(self) -> None:
         while self._links or self._pending:
@@ -349,7 +354,7 @@ class SpoolReceiver:
                 continue
             if self._waiting < self._batch_rows and self._links:
                 self._ripe = trio.Event()
-                # The interval is between two segments: who comes after a pause need not wait for others.
+                # The interval is between two segments: the first message after a pause does not wait for others.
                 with trio.move_on_at(self._written_at + self._options.spool_flush_interval):
                     await self._ripe.wait()
             await self._write_pending()
@@ -366,11 +371,11 @@ class SpoolReceiver:
                 self._settle(batch, refused)
 
     async def _until_written(self, batch: list[Taken], peer: str) -> Refused:
-        """Write it; where the disk is full, once it has room.
+        """Write a batch; if the disk is full, wait until it has room.
 
         Raises:
-            SpoolError: it cannot be written; or the queue is only to be emptied, and there is nothing whose consumption
-                would make room.
+            SpoolError: the batch cannot be written; or the receiver is emptying the queue, and the spool has no row whose
+                consumption would make room.
         """
         deadline = trio.current_time() + self._options.reconnect_timeout
         resting = False
@@ -379,22 +384,22 @@ class SpoolReceiver:
                 refused, size = await self._writer.write(batch, peer)
             except SpoolFullError as full:
                 if not resting:
-                    _log.warning("%s; receiving rests until there is room", full)
+                    _log.warning("%s; receiving pauses until there is room", full)
                     resting = True
                     self.figures.resting += 1
                 if not self._emptying or self._spool.low < self._spool.end:
                     deadline = trio.current_time() + self._options.reconnect_timeout
                 elif trio.current_time() > deadline:
                     raise SpoolError(
-                        f"{full}; and it holds no row whose consumption would make room"
+                        f"{full}; and no row of the spool waits for its consumption, which would make room"
                     ) from full
                 with self._changed:
-                    self._changed.notify_all()  # what is there is all that there will be for now
+                    self._changed.notify_all()  # nothing more comes for now, so a batch should not wait
                 with trio.move_on_after(_LOOK):
                     await self._settled.park()
                 continue
             if resting:
-                _log.warning("the disk of the spool has room again: receiving goes on")
+                _log.warning("the disk of the spool has room again: receiving continues")
             if size:
                 self._credit.weigh(size)
             with self._changed:
@@ -402,6 +407,11 @@ class SpoolReceiver:
             return refused
 
     def _settle(self, batch: list[Taken], refused: Refused) -> None:
+        for receiver, count in self._send_outcomes(batch, refused).items():
+            self._done(receiver, count)
+
+    def _send_outcomes(self, batch: list[Taken], refused: Refused) -> dict[amqp.Receiver, int]:
+        """Accept or reject each delivery; return how many are settled, by receiver."""
         for delivery, fault in refused:
             _log.warning("a message could not be decoded, and was rejected: %s", fault)
             if not delivery.settled:
@@ -414,18 +424,16 @@ class SpoolReceiver:
                 if not (delivery.settled or (bad and id(delivery) in bad)):
                     try:
                         delivery.accept()
-                    except LocalProtocolError:  # its link is gone: it will come again
+                    except LocalProtocolError:  # its link is detached: the peer sends it again
                         continue
-            # Where the peer keeps the link, it has the last word, and ``_done`` hears of it then.
+            # If the peer keeps the link, the delivery is settled when the peer has settled it, and ``_done`` is called then.
             settled = len(deliveries) if self._kept is None else sum(each.settled for each in deliveries)
             if settled:
                 counts[receiver] = counts.get(receiver, 0) + settled
-        passing("settled")
-        for receiver, count in counts.items():
-            self._done(receiver, count)
+        return counts
 
     def _done(self, receiver: amqp.Receiver, count: int) -> None:
-        """So many are settled, and do not come again."""
+        """Count settled deliveries of a link, and grant it more credit."""
         self._busy -= count
         self._credit.settled(receiver, count)
         self._give_credit(receiver)
@@ -437,10 +445,10 @@ class SpoolReceiver:
         if self._connected:
             self._settled.unpark_all()
 
-    async def _say_farewell(self, receiver: amqp.Receiver) -> None:
-        """What has come is worth writing when told to stop, and settling it spares others the work.
+    async def _end_link(self, receiver: amqp.Receiver) -> None:
+        """Write and settle the deliveries that have come, if stopped, and end the link.
 
-        A subscription is left, and not closed: messages go on to come for whoever comes back (2.6.6).
+        The link of a durable subscription is detached, not closed, so that the peer keeps the messages that come meanwhile (2.6.6).
         """
         with trio.CancelScope(shield=True, deadline=trio.current_time() + _FAREWELL):
             if self._scope.cancel_called and not receiver.closed:

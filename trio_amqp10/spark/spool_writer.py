@@ -1,7 +1,7 @@
-"""SpoolWriter: deliveries to a segment on the disk.
+"""SpoolWriter: writes deliveries as a segment of the spool.
 
-Messages are stored as they came, and not decoded, unless those that cannot be are to be rejected. What is in the spool
-already is left out, if its ids tell.
+Messages are stored unchanged, and decoded only if undecodable ones must be rejected (``onDecodeError=reject``). Messages whose ids
+are in the spool already are left out (``dedup=message-id``).
 
 Knows deliveries, segments and the spool; neither links nor settlement.
 """
@@ -17,9 +17,8 @@ import pyarrow as pa
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.core.errors import RemoteProtocolError
 
-from .failure_points import passing
 from .lane_spool import LaneSpool
 from .recent_ids import RecentIds
 from .rows import RowMaker, Rows
@@ -35,29 +34,27 @@ if TYPE_CHECKING:
     from .spool import Spool
     from .spool_terminus_store import SpoolTerminusStore
 
-__all__ = ["Refused", "SpoolWriter", "Taken"]
-
 Refused = list[tuple[amqp.Delivery, RemoteProtocolError]]
-"""Deliveries that are to be rejected, and why."""
+"""Deliveries that must be rejected, and why."""
 
 
 class Taken(NamedTuple):
-    """Deliveries that came together, waiting to be written."""
+    """Deliveries that came together, and wait to be written."""
 
     deliveries: list[amqp.Delivery]
     receiver: amqp.Receiver
     moment: int
-    """Microseconds since 1970."""
+    """When they came, in microseconds since 1970."""
 
 
 class SpoolWriter:
-    """Writes what came into one spool.
+    """Writes the deliveries of one receiver into one spool.
 
     Args:
         options: of the reader.
-        spool: where segments go.
-        termini: what the peer is to hear of deliveries, if it keeps links; None if not.
-        figures: where duplicates and rejected messages count.
+        spool: the spool.
+        termini: the unsettled deliveries, if the peer keeps links; otherwise None.
+        figures: the figures, for counting duplicates and rejected messages.
     """
 
     def __init__(
@@ -75,32 +72,32 @@ class SpoolWriter:
         if options.dedup == "message-id":
             self._seen = RecentIds(options.dedup_window)
             for path in spool.segments:
-                with suppress(FileNotFoundError):  # of a lane, consumed and deleted by somebody else
+                with suppress(FileNotFoundError):  # of a lane: consumed and deleted by the query
                     self._seen.add(keys(path, self._seen.key))
-        whole = replace(options, columns=None, maps=True)  # what cannot be decoded is no matter of columns
+        whole = replace(options, columns=None, maps=True)  # decode all sections, whatever the columns are
         self._decoder = RowMaker(whole) if options.on_decode_error == "reject" else None
 
     async def write(self, batch: list[Taken], peer: str) -> tuple[Refused, int]:
-        """All of these on the disk, as one segment, but for what is to be rejected, and what is there already.
+        """Write deliveries as one segment, without duplicates and rejected ones.
 
-        Only the disk is waited for in a thread: to make segments there too would have two threads take turns at one
-        interpreter, and neither be done sooner.
+        The segment is made in this thread, and written in another: making it there would not be faster,
+        because both threads share one interpreter.
 
         Args:
-            batch: what came.
-            peer: the container-id of where it came from.
+            batch: the deliveries.
+            peer: the container-id of the peer.
 
-        Returns: what is to be rejected, and the octets of the largest message that was written.
+        Returns: the deliveries to reject, and the octets of the largest message that was written.
 
         Raises:
             SpoolFullError: the disk is full; nothing has changed.
-            SpoolError: it cannot be written.
+            SpoolError: the segment cannot be written.
 
-        Cancelled: nothing is written; once the disk is waited for, it cannot be.
+        Cancelled: nothing is written; once the writing has begun, it cannot be cancelled.
         """
         came, moments, refused = self._gathered(batch)
         ids: list[str | None] = []
-        if self._seen is not None:  # without those that were settled in a former life, had there been time
+        if self._seen is not None:  # leave out redelivered messages that were written, but not settled
             ids = [None if each.message_format else self._seen.key(each.payload) for each in came]
             places = self._seen.fresh(ids)
             if len(places) < len(came):
@@ -122,24 +119,23 @@ class SpoolWriter:
             write = partial(self._spool.write, ids=ids)
         try:
             await trio.to_thread.run_sync(write, len(came), fill)
-        except OSError as wrong:  # not to be taken for a lost connection
+        except OSError as wrong:  # an OSError would be taken for a lost connection
             raise SpoolError(f"the spool {self._spool.where} cannot be written: {wrong}") from wrong
         if self._seen is not None:
             self._seen.add(ids)
         if self._termini is not None:
             self._termini.written()
         self._count(batch, came, refused)
-        passing("synced")
         return refused, max(len(each.payload) for each in came)
 
     def _count(self, batch: list[Taken], came: list[amqp.Delivery], refused: Refused) -> None:
-        """What was not written was rejected, or there already."""
+        """Count the rejected messages, and the other unwritten ones as duplicates."""
         taken = sum(len(each.deliveries) for each in batch)
         self._figures.rejected += len(refused)
         self._figures.duplicates += taken - len(came) - len(refused)
 
     def _gathered(self, batch: list[Taken]) -> tuple[list[amqp.Delivery], list[int], Refused]:
-        """Deliveries, when each came, and those that are to be rejected."""
+        """Return the deliveries, when each came, and those that must be rejected."""
         came: list[amqp.Delivery] = []
         moments: list[int] = []
         refused: Refused = []

@@ -1,30 +1,28 @@
-"""Stores: where lanes keep segments and manifests, as small files that are written whole.
+"""Stores of the segments and manifests of lanes: folders, and object stores.
 
-A store writes a name whole or not at all, and tells afterwards what is there. In a folder that is a file that is flushed, renamed and
-its folder flushed; in an object store, reached through ``pyarrow.fs``, one put. Neither needs a rename of an object, a lock or a
-conditional put: whoever uses a store chooses names that nobody else writes (``manifests``).
+A store writes a name atomically, and lists it afterwards. In a folder a name is a file that is flushed and renamed, and whose
+folder is flushed; in an object store, reached through ``pyarrow.fs``, it is written by one put. Users of a store need no
+conditional put, because they choose names that no other process writes (``manifest_catalog``).
 
 Knows files and ``pyarrow.fs``; knows neither lanes nor messages.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import logging
 import os
-import time
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.paths import local_path, scheme_of
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.paths import local_path, scheme_of
 
+from .local_files import NO_ROOM, flush_folder, lock_file
 from .spool import SpoolError, SpoolFullError
 
 if TYPE_CHECKING:
@@ -32,85 +30,90 @@ if TYPE_CHECKING:
 
     from pyarrow.fs import FileSystem
 
-__all__ = ["FolderStore", "ObjectStore", "Store", "is_remote", "open_source", "open_store", "shown"]
-
 _log = logging.getLogger("trio_amqp10.spark")
-
-_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Store(Protocol):
-    """A folder, or a part of an object store.
+    """A folder, or the part of an object store below one path.
 
     Attributes:
-        where: for people, without credentials.
-        remote: whether each call is a request over a network, so that few should be made.
+        where: its place, for messages to people, without credentials.
+        remote: whether each call is a request over a network, so that calls should be few.
     """
 
     where: str
     remote: bool
 
     def put(self, name: str, octets: bytes, *, lasting: bool = True) -> None:
-        """Write a name, or what it says now: whole, or not at all. ``lasting``: it survives a crash of the machine.
+        """Write or replace a name atomically.
+
+        Args:
+            name: the name, with slashes for folders.
+            octets: the content.
+            lasting: whether it must survive a crash of the machine once this returns.
 
         Raises:
             SpoolFullError: there is no room; nothing has changed.
-            OSError: it could not be written; it may be there all the same.
+            OSError: the writing has failed; the name may have been written nevertheless.
         """
         ...
 
     def get(self, name: str) -> bytes | None:
-        """What a name says; None if it is not there.
+        """Return the content of a name; None if it does not exist.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the name cannot be read.
         """
         ...
 
     def names(self, folder: str) -> list[str]:
-        """All names below a folder, from the root of the store; none if it is not there.
+        """Return all names below a folder, from the root of the store.
 
         Raises:
-            OSError: they cannot be listed.
+            OSError: the folder cannot be listed.
         """
         ...
 
     def times(self, folder: str) -> dict[str, float]:
-        """All names below a folder, and when each was written: in seconds since 1970, by the clock of the store.
+        """Return all names below a folder, and when each was written.
+
+        Times are in seconds since 1970, by the clock of the store.
 
         Raises:
-            OSError: they cannot be listed.
+            OSError: the folder cannot be listed.
         """
         ...
 
     def delete(self, name: str) -> None:
-        """Delete a name, if it is there.
+        """Delete a name, if it exists.
 
         Raises:
-            OSError: it cannot be deleted.
+            OSError: the name cannot be deleted.
         """
         ...
 
     def source(self, name: str) -> str:
-        """What another process opens it by (``open_source``)."""
+        """Return the source by which another process opens a name (``open_source``)."""
         ...
 
     def lock(self, name: str, patience: float) -> BinaryIO | None:
-        """Hold a name until what this returns is closed, or the process ends; None where a store cannot.
+        """Lock a name until the returned file is closed, or the process ends.
+
+        Returns None if the store has no locks.
 
         Raises:
-            SpoolError: another process holds it, for longer than so many seconds.
+            SpoolError: another process has held the lock for ``patience`` seconds.
         """
         ...
 
 
 def is_remote(where: str) -> bool:
-    """Whether it names an object store, and no folder."""
+    """Whether a place is in an object store, not a folder."""
     return scheme_of(where) not in (None, "file")
 
 
 def shown(where: str) -> str:
-    """A folder or a URI for people: without credentials and parameters."""
+    """Return a folder or a URI without credentials and parameters, for people."""
     if not is_remote(where):
         return where
     parts = urlsplit(where)
@@ -118,14 +121,16 @@ def shown(where: str) -> str:
 
 
 def open_store(where: str) -> Store:
-    """The store of a folder or a URI that ``pyarrow.fs`` knows, as in ``s3://bucket/orders?region=eu-west-1``.
+    """Open the store of a folder or a URI.
 
-    A relative path is one from the working directory, as it is for Spark in local mode; the log has the absolute path, because
-    a program that is started elsewhere would not find the folder again.
+    ``pyarrow.fs`` must know the URI, e.g. ``s3://bucket/orders?region=eu-west-1``.
+
+    A relative path starts at the working directory, as for Spark in local mode. Its absolute path is logged, because
+    a program that is started in another directory would not find the folder again.
 
     Raises:
-        SpoolError: there are no stores of that kind, or the parameters are unknown; or it is no path.
-        OSError: it cannot be reached.
+        SpoolError: the scheme or a parameter is unknown, or the path is not valid.
+        OSError: the store cannot be reached.
     """
     if is_remote(where):
         filesystem, root = _filesystem(where)
@@ -140,21 +145,21 @@ def open_store(where: str) -> Store:
 
 
 def open_source(source: str) -> pa.NativeFile:
-    """Open what a ``Store`` calls by this name, or a path.
+    """Open a source that a ``Store`` has returned, or a path.
 
     Raises:
-        FileNotFoundError: it is not there.
-        OSError: it cannot be read.
+        FileNotFoundError: the name does not exist.
+        OSError: the name cannot be read.
     """
     if not is_remote(source):
         return pa.memory_map(source)
     filesystem, path = _filesystem(source)
     with filesystem.open_input_stream(path) as stream:
-        return pa.BufferReader(stream.read())  # one request, where a file that is sought in takes several
+        return pa.BufferReader(stream.read())  # one request; a file with seeks takes several
 
 
 def _filesystem(uri: str) -> tuple[FileSystem, str]:
-    """What reaches it, and its path there; processes that read many segments make one client."""
+    """Return the file system of a URI, which is cached, and the path there."""
     parts = urlsplit(uri)
     filesystem, prefix = _client(f"{parts.scheme}://{parts.netloc}", parts.query)
     return filesystem, (prefix + unquote(parts.path)).rstrip("/")
@@ -162,15 +167,14 @@ def _filesystem(uri: str) -> tuple[FileSystem, str]:
 
 @lru_cache(maxsize=16)
 def _client(host: str, query: str) -> tuple[FileSystem, str]:
-    from pyarrow import fs  # takes a moment, and folders need none
+    from pyarrow import fs  # slow to import, and folders do not need it
 
-    small = (
-        ["allow_delayed_open=true"] if host.startswith("s3:") else []
-    )  # one request for each put, not three
+    # With this parameter a put to S3 is one request, not three.
+    small = ["allow_delayed_open=true"] if host.startswith("s3:") else []
     try:
         try:
             filesystem, path = fs.FileSystem.from_uri(f"{host}/x?{'&'.join(filter(None, [query, *small]))}")
-        except pa.ArrowInvalid:  # an Arrow that has not heard of that
+        except pa.ArrowInvalid:  # an older Arrow does not know the parameter
             filesystem, path = fs.FileSystem.from_uri(f"{host}/x?{query}")
     except pa.ArrowException as wrong:
         raise SpoolError(f"{shown(f'{host}/')} cannot be used as a store: {wrong}") from None
@@ -178,7 +182,7 @@ def _client(host: str, query: str) -> tuple[FileSystem, str]:
 
 
 class FolderStore:
-    """See ``Store``: a folder of a POSIX file system, which is made if it is not there."""
+    """A ``Store`` in a folder of a POSIX file system; the folder is made if missing."""
 
     remote: bool = False
 
@@ -187,7 +191,7 @@ class FolderStore:
         self.where: str = str(self._folder)
 
     def put(self, name: str, octets: bytes, *, lasting: bool = True) -> None:
-        """As ``Store.put``."""
+        """Implement ``Store.put``."""
         path = self._folder / name
         tmp = path.with_name(f"tmp-{os.getpid()}-{path.name}")
         try:
@@ -200,27 +204,27 @@ class FolderStore:
             tmp.rename(path)
         except OSError as wrong:
             tmp.unlink(missing_ok=True)
-            if wrong.errno in _NO_ROOM:
+            if wrong.errno in NO_ROOM:
                 raise SpoolFullError(f"the disk of the spool {self.where} is full: {wrong}") from wrong
             raise
         if lasting:
-            _flush(path.parent)
+            flush_folder(path.parent)
 
     def _make(self, folder: Path) -> None:
         if not folder.exists():
             self._make(folder.parent)
             folder.mkdir(exist_ok=True)
-            _flush(folder.parent)
+            flush_folder(folder.parent)
 
     def get(self, name: str) -> bytes | None:
-        """As ``Store.get``."""
+        """Implement ``Store.get``."""
         try:
             return (self._folder / name).read_bytes()
         except FileNotFoundError:
             return None
 
     def names(self, folder: str) -> list[str]:
-        """As ``Store.names``."""
+        """Implement ``Store.names``."""
         found: list[str] = []
         for parent, _, files in os.walk(self._folder / folder):
             here = Path(parent).relative_to(self._folder)
@@ -228,7 +232,7 @@ class FolderStore:
         return found
 
     def times(self, folder: str) -> dict[str, float]:
-        """As ``Store.times``."""
+        """Implement ``Store.times``."""
         found: dict[str, float] = {}
         for name in self.names(folder):
             with suppress(FileNotFoundError):  # deleted meanwhile
@@ -236,48 +240,30 @@ class FolderStore:
         return found
 
     def delete(self, name: str) -> None:
-        """As ``Store.delete``."""
+        """Implement ``Store.delete``."""
         (self._folder / name).unlink(missing_ok=True)
 
     def source(self, name: str) -> str:
-        """As ``Store.source``."""
+        """Implement ``Store.source``."""
         return str(self._folder / name)
 
     def lock(self, name: str, patience: float) -> BinaryIO | None:
-        """As ``Store.lock``: an advisory lock, which ends with the process."""
+        """Implement ``Store.lock`` by an advisory lock (flock)."""
         path = self._folder / name
         self._make(path.parent)
-        file = open(path, "ab")  # noqa: SIM115 - held open for as long as the lock is
-        deadline = time.monotonic() + patience
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                if time.monotonic() >= deadline:
-                    file.close()
-                    raise SpoolError(
-                        f"{path} is held by another process: each lane has one receiver at a time"
-                    ) from None
-                time.sleep(0.05)
-            else:
-                return file
-
-
-def _flush(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        file = lock_file(path, patience)
+        if file is None:
+            raise SpoolError(f"{path} is held by another process: each lane has one receiver at a time")
+        return file
 
 
 class ObjectStore:
-    """See ``Store``: objects whose names begin alike.
+    """A ``Store`` of the objects below one path of an object store.
 
     Args:
-        filesystem: of ``pyarrow.fs``.
-        root: a path there.
-        uri: what it was made of.
+        filesystem: the file system of ``pyarrow.fs``.
+        root: the path in the file system.
+        uri: the URI of the store.
     """
 
     remote: bool = True
@@ -289,12 +275,15 @@ class ObjectStore:
         self.where: str = shown(uri)
 
     def put(self, name: str, octets: bytes, *, lasting: bool = True) -> None:  # noqa: ARG002 - a put lasts
-        """As ``Store.put``. The octets are handed over at once: a stream that is closed early would leave a part of them."""
+        """Implement ``Store.put``.
+
+        The octets are written in one call: a stream that is closed early would store only a part of them.
+        """
         with self._filesystem.open_output_stream(f"{self._root}/{name}") as stream:
             stream.write(octets)
 
     def get(self, name: str) -> bytes | None:
-        """As ``Store.get``."""
+        """Implement ``Store.get``."""
         try:
             with self._filesystem.open_input_stream(f"{self._root}/{name}") as stream:
                 octets = stream.read()
@@ -303,11 +292,11 @@ class ObjectStore:
         return octets
 
     def names(self, folder: str) -> list[str]:
-        """As ``Store.names``."""
+        """Implement ``Store.names``."""
         return [*self.times(folder)]
 
     def times(self, folder: str) -> dict[str, float]:
-        """As ``Store.times``."""
+        """Implement ``Store.times``."""
         from pyarrow import fs
 
         chosen = fs.FileSelector(f"{self._root}/{folder}", recursive=True, allow_not_found=True)
@@ -319,14 +308,14 @@ class ObjectStore:
         }
 
     def delete(self, name: str) -> None:
-        """As ``Store.delete``."""
+        """Implement ``Store.delete``."""
         with suppress(FileNotFoundError):
             self._filesystem.delete_file(f"{self._root}/{name}")
 
     def source(self, name: str) -> str:
-        """As ``Store.source``."""
+        """Implement ``Store.source``."""
         return self._uri._replace(path=f"{self._uri.path.rstrip('/')}/{name}").geturl()
 
-    def lock(self, name: str, patience: float) -> BinaryIO | None:  # noqa: ARG002 - as it is
-        """As ``Store.lock``: an object store has no locks."""
+    def lock(self, name: str, patience: float) -> BinaryIO | None:  # noqa: ARG002 - the interface of ``Store``
+        """Return None: an object store has no locks."""
         return None

@@ -1,11 +1,11 @@
-"""Which streams of RabbitMQ are to be read: those that are named, or those that its management knows.
+"""Finds the streams of RabbitMQ that the options mean, through its management.
 
 A super stream is an exchange with a stream for each partition, which is called ``<exchange>-<key>`` and bound with that
-key; without keys of one's own those are numbers from 0 on. RabbitMQ lists no bindings of an exchange over AMQP 1.0: it
-says of one queue and one key whether they are bound. So numbers are asked for until there is none; other keys have to be
-known (``partitionKeys``). So it is with queues: no list, but an answer for each name.
+key; by default the keys are numbers from 0 on. Over AMQP 1.0, RabbitMQ does not list the bindings of an exchange; it
+only answers whether one queue is bound with one key. So numbers are tried until one is not bound; other keys must be
+given (``partitionKeys``). Likewise, queues are not listed, and their numbered names are tried.
 
-Knows the management of RabbitMQ 4; what is in a stream, ``log_dialects`` knows.
+Knows the management of RabbitMQ 4, not the content of streams (``log_dialects``).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.rabbitmq import ManagementError, open_management, queue_address
 
 if TYPE_CHECKING:
@@ -27,22 +27,20 @@ if TYPE_CHECKING:
 
     from .options import LogOptions
 
-__all__ = ["find_streams"]
-
 _NOT_FOUND: Final = 404
 _QUEUES: Final = "/queues/"
 
 
 async def find_streams(connection: amqp.Connection, options: LogOptions) -> tuple[str, ...]:
-    """The addresses of the streams that the options mean, now: there may be more later.
+    """Return the addresses of the streams that the options mean and that exist now.
 
     Raises:
-        LocalProtocolError: a super stream has no partition, or nothing has an address of this pattern.
+        LocalProtocolError: a super stream has no partition, or no queue matches the pattern.
         LinkRefusedError: the peer has no management of RabbitMQ 4.
-        ManagementError: it does not say.
-        TimeoutError: it did not answer within ``read_timeout`` seconds.
+        ManagementError: the management refuses a request.
+        TimeoutError: the management did not answer within ``read_timeout`` seconds.
 
-    Cancelled: nothing has happened.
+    Cancelled: nothing has changed.
     """
     if options.addressed:
         return options.addressed
@@ -50,8 +48,8 @@ async def find_streams(connection: amqp.Connection, options: LogOptions) -> tupl
         return await _find(connection, options)
     except trio.TooSlowError:
         raise TimeoutError(
-            f"the management of {options.where} did not answer within {options.read_timeout:g} s (readTimeout), so nobody knows "
-            "which streams there are"
+            f"the management of {options.where} did not answer within {options.read_timeout:g} s (readTimeout), so it is "
+            "unknown which streams exist"
         ) from None
 
 
@@ -65,7 +63,7 @@ async def _find(connection: amqp.Connection, options: LogOptions) -> tuple[str, 
             if not partitions:
                 raise LocalProtocolError(
                     f"{name!r} is no super stream with numbered partitions: there is no queue {name + '-0'!r} that is bound to it "
-                    "with the key '0'. Where its partitions have other keys, name those in option 'partitionKeys'"
+                    "with the key '0'. If its partitions have other keys, name them in option 'partitionKeys'"
                 )
             found += partitions
     if not found:

@@ -1,9 +1,9 @@
-"""The writers that Spark calls: each row a message, each task a report.
+"""The writers that Spark calls: each row is a message, each task returns a report.
 
-A task learns its query and batch from local properties of its context, which no documentation names:
-a test holds them. Nothing is kept between batches, for Spark makes a writer for each.
+A task gets its query and batch from local properties of its context, which are not documented:
+a test checks them. Nothing is kept between batches, because Spark makes a writer for each.
 
-Knows batches of Arrow and tasks of Spark; AMQP is behind ``sink_delivery``.
+Knows Arrow batches and tasks of Spark; ``sink_delivery`` sends the messages.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 
 from .connection_pool import run_in_pool
-from .failure_points import passing
 from .message_encoder import OutgoingBatch, encode_batch
 from .options import OptionError, SinkOptions
 from .sink_delivery import Report, TaskName, send_all
@@ -27,19 +26,17 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-__all__ = ["BatchWriter", "Sent", "StreamWriter"]
-
 _QUERY: Final = "sql.streaming.queryId"
 _BATCH: Final = "streaming.sql.batchId"
 
 
 @dataclass
 class Sent(WriterCommitMessage):
-    """What a task has done.
+    """The result of a task.
 
     Attributes:
-        partition: that it wrote.
-        report: of its messages.
+        partition: the number of the partition that the task wrote.
+        report: the outcomes of its messages.
     """
 
     partition: int
@@ -54,7 +51,8 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: tuple[s
     known = job is not None or (query is not None and batch is not None)
     if not known and options.transactions == "ledger":
         raise OptionError(
-            "this Spark does not tell a task its batch, so no ledger can: use transactions=task"
+            "this version of Spark does not give a task the number of its batch, which 'transactions' = 'ledger' needs: "
+            "use 'transactions' = 'task'"
         )
     name = None
     if job is not None:
@@ -65,13 +63,16 @@ def _write(options: SinkOptions, batches: Iterator[pa.RecordBatch], job: tuple[s
 
 
 async def _send(options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None) -> Report:
-    return await send_all(_parcels(options, batches, name), options, name or TaskName("", 0, 0))
+    return await send_all(_encoded_batches(options, batches, name), options, name or TaskName("", 0, 0))
 
 
-async def _parcels(
+async def _encoded_batches(
     options: SinkOptions, batches: Iterator[pa.RecordBatch], name: TaskName | None
 ) -> AsyncIterator[OutgoingBatch]:
-    """The messages of a task, with an id of their own where they have none: the same one in each attempt."""
+    """Iterate over the messages of a task, batch by batch.
+
+    A message without a message-id gets one, the same one in each attempt.
+    """
     first = 0
 
     def following() -> OutgoingBatch | None:
@@ -80,50 +81,49 @@ async def _parcels(
             return None
         return encode_batch(batch, options, name=None if name is None else str(name), first=first)
 
-    # Upstream may take its time, and the connection has to live meanwhile.
+    # The rows may take long to compute, and the connection must be served meanwhile.
     while (each := await trio.to_thread.run_sync(following)) is not None:
         yield each
-        first += len(each.messages)
+        first += len(each.messages) + len(each.unfit)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Sends each batch; a task returns when all of its messages have an outcome."""
+    """Sends each batch; a task returns when all its messages have an outcome."""
 
     def __init__(self, options: SinkOptions) -> None:
         if options.txn_app is not None:
             raise OptionError(
-                "options 'txn.app' and 'txn.version' are for writes within foreachBatch: a stream has its query and its batch"
+                "options 'txn.app' and 'txn.version' are for writes within foreachBatch: a stream is identified by its query and batch"
             )
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
-        """Send a partition."""
+        """Send a partition; called in its task."""
         return _write(self._options, iterator, None)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803
-        """All of it is with the peer already."""
-        passing("committed")
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """Do nothing: all messages have an outcome already."""
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Nothing can be taken back."""
+        """Do nothing: sent messages cannot be taken back."""
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Sends once; a task returns when all of its messages have an outcome."""
+    """Sends one batch; a task returns when all its messages have an outcome."""
 
     def __init__(self, options: SinkOptions) -> None:
         self._options = options
-        # Made on the driver, and so the same for all attempts of a task; and in each run, if the options name the write.
+        # Made on the driver, so all attempts of a task have the same name; later runs too, if the options name the write.
         self._job = str(uuid.uuid4()), 0
         if options.txn_app is not None and options.txn_version is not None:
             self._job = f"{options.txn_app}@{options.address or ''}", options.txn_version
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Sent:
-        """Send a partition."""
+        """Send a partition; called in its task."""
         return _write(self._options, iterator, self._job)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """All of it is with the peer already."""
+        """Do nothing: all messages have an outcome already."""
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing can be taken back."""
+        """Do nothing: sent messages cannot be taken back."""

@@ -1,4 +1,4 @@
-"""Containers for tests: in the test's event loop, or in a thread."""
+"""Containers for tests, in the test's event loop or in a thread."""
 
 from __future__ import annotations
 
@@ -11,34 +11,33 @@ import trio
 from trio_amqp10.container.container import Container
 from trio_amqp10.sasl import Server
 
+from .name_arguments import names_in
 from .threads import in_thread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable, Mapping
     from contextlib import AbstractContextManager
 
-    from trio_amqp10.peer.listen import Listener
-
-__all__ = ["open_container", "running_container"]
+    from trio_amqp10.amqp10.peer.listen import Listener
 
 
 @asynccontextmanager
 async def open_container(
     queues: Iterable[str] = (), *, name: str | None = None, strict: bool = False
 ) -> AsyncGenerator[Container]:
-    """A container to test against: ``async with open_container(queues=["orders"]) as container``.
+    """Open a container: ``async with open_container(queues=["orders"]) as container``.
 
-    Reach it with ``async with container.connect() as conn``: no socket, a stream in memory.
+    Connect with ``async with container.connect() as conn``, through a stream in memory instead of a socket.
 
     Args:
-        queues: the queues that it has from the start.
-        name: its container id.
-        strict: refuse all other addresses; otherwise they are queues, made when first used.
+        queues: the queues to create.
+        name: the container id.
+        strict: whether to refuse all other addresses; otherwise a queue is created at each address on first use.
 
-    Cancelled: nothing stays behind.
+    Cancelled: no resources remain.
     """
     container = Container(name, strict=strict)
-    for queue in queues:
+    for queue in names_in(queues, "queues"):
         container.add_queue(queue)
     await trio.lowlevel.checkpoint()
     yield container
@@ -51,22 +50,22 @@ def running_container(
     users: Mapping[str, str] | None = None,
     strict: bool = False,
 ) -> AbstractContextManager[str]:
-    """A container at a port of this machine, in a thread: ``with running_container(queues=["orders"]) as url``.
+    """Run a container in a thread: ``with running_container(["orders"]) as url``.
 
-    For code that is not trio: blocking, asyncio, or another process. Handlers of the container run in
-    that thread. It speaks AMQP 1.0 and 0-9-1.
+    For code that does not use trio: blocking code, asyncio, or another process. The container listens at a port of this machine, and
+    serves AMQP 1.0, 0-9-1, 10.3 and AMQP/Fast. Its handlers run in the thread.
 
     Args:
-        queues: the queues that it has from the start.
-        container: one of yours, with its functions and consumers; a new one if None.
-        users: passwords by user; without any, everybody may connect.
-        strict: of a new container: refuse all other addresses.
+        queues: the queues to create.
+        container: your own container, with its functions and consumers; a new one if None.
+        users: passwords by user name; if there are none, everyone may connect.
+        strict: for a new container, whether to refuse all other addresses.
 
     Returns:
-        The URL to dial, with the real port; a context manager gives it.
+        A context manager, whose value is the URL to dial.
     """
     made = Container(strict=strict) if container is None else container
-    for queue in queues:
+    for queue in names_in(queues, "queues"):
         made.add_queue(queue)
     return in_thread(_served(made, Server(users=users) if users else None), "amqp10 container")
 

@@ -1,4 +1,4 @@
-"""Compare what a script expects with what came, field by field.
+"""Compare the frame that a script expects with the frame that arrived.
 
 Knows composites and octets; knows no stream.
 """
@@ -10,26 +10,24 @@ from dataclasses import dataclass, field
 from difflib import ndiff
 from typing import TYPE_CHECKING, Any, cast
 
-from trio_amqp10.trace.frame_text import describe, hexdump
-from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.amqp10.wire.composite import plan_of
+from trio_amqp10.tools.trace.frame_text import describe, hexdump
 
 if TYPE_CHECKING:
-    from trio_amqp10.trace.frame_splitter import Piece
-
-__all__ = ["Expectation", "octet_differences"]
+    from trio_amqp10.tools.trace.frame_splitter import Piece
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A frame as it should be.
+    """An expected frame.
 
     Args:
         cls: the class of its performative.
-        fields: what its fields should be; those that are not named may be anything. None is for a field
-            that is absent and has no default, a mapping for some fields of a composite, and a function
-            says whether a value will do.
-        channel: where it should come; None for anywhere.
-        payload: what should follow the performative; None for anything.
+        fields: the expected fields; a field that is not named may have any value. None means that a field
+            is absent and has no default, a mapping compares some fields of a composite, and a function
+            returns whether it accepts the value.
+        channel: the expected channel; None for any.
+        payload: the expected octets after the performative; None for any.
 
     Raises:
         TypeError: the class has no such field.
@@ -45,11 +43,11 @@ class Expectation:
 
     @classmethod
     def of(cls, performative: Any, channel: int | None = None, payload: bytes | None = None) -> Expectation:
-        """The frame that carries just this performative."""
+        """Expect exactly this performative."""
         return cls(performative.__class__, _values(performative), channel, payload)
 
     def differences(self, piece: Piece) -> list[str]:
-        """What is not as expected, a line or two for each; empty when all is."""
+        """Return lines that describe each difference; empty if there is none."""
         if type(piece.performative) is not self.cls:
             return [f"expected {self.cls.__name__}, got {describe(piece)}"]
         lines: list[str] = []
@@ -62,7 +60,10 @@ class Expectation:
 
 
 def octet_differences(want: bytes, got: bytes) -> list[str]:
-    """Two hexdumps, line by line: ``-`` what was expected, ``+`` what came; empty when they are equal."""
+    """Compare two hexdumps: ``-`` lines are expected, ``+`` lines arrived.
+
+    Return an empty list if the octets are equal.
+    """
     if want == got:
         return []
     lines = ndiff(hexdump(want), hexdump(got))
@@ -88,12 +89,12 @@ def _agrees(want: Any, got: Any) -> bool:
     if isinstance(want, bool) is not isinstance(got, bool):
         return False
     if isinstance(want, list):
-        want = tuple(cast("Any", want))  # fields that may be several are tuples
+        want = tuple(cast("Any", want))  # fields with multiple values are tuples
     return bool(want == got)
 
 
 def _both(name: str, want: Any, got: Any) -> list[str]:
-    shown = f"what {want.__name__} takes" if callable(want) else repr(want)
+    shown = f"a value that {want.__name__} accepts" if callable(want) else repr(want)
     return [f"{name}: expected {shown}", f"{' ' * len(name)}  got      {got!r}"]
 
 

@@ -1,7 +1,7 @@
 """A simulated network between two streams, deterministic on trio's clock.
 
-Knows two ends and what becomes of them when the network breaks; what a direction does to its octets
-is in ``network_line``.
+Knows the two ends, and the effect of a broken network on them; ``network_line`` has the effect of a
+direction on its octets.
 """
 
 from __future__ import annotations
@@ -14,52 +14,62 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.container.memory_streams import MemoryStream, memory_stream_pair
-from trio_amqp10.peer.tapped_stream import TappedStream
+from trio_amqp10.amqp10.peer.tapped_stream import TappedStream
+from trio_amqp10.net.memory_streams import MemoryStream, memory_stream_pair
 
 from .network_line import Ending, Line, Passage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ["Network", "NetworkStream", "network_around", "open_network"]
-
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 
 
 class NetworkStream(trio.abc.HalfCloseableStream):
-    """An end of a simulated network: a memory stream that may break."""
+    """An end of a simulated network: a memory stream that can break."""
 
     def __init__(self, stream: MemoryStream) -> None:
         self._stream = stream
         self.is_broken = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Write; raises BrokenResourceError once the network is reset. Cancelled: nothing was written."""
+        """Write.
+
+        Raises:
+            BrokenResourceError: the network was reset.
+
+        Cancelled: nothing was written.
+        """
         await self._stream.send_all(data)
 
     async def wait_send_all_might_not_block(self) -> None:
-        """Wait until a write would not wait. Cancelled: nothing has happened."""
+        """Wait until a write would not block. Cancelled: nothing has happened."""
         await self._stream.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:
-        """Write no more. Cancelled: nothing has happened."""
+        """End the direction of this end. Cancelled: nothing has happened."""
         await self._stream.send_eof()
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """What has come; raises BrokenResourceError once the network is reset. Cancelled: nothing was read."""
+        """Return the octets that have arrived, or wait for some.
+
+        Raises:
+            BrokenResourceError: the network was reset.
+
+        Cancelled: nothing was read.
+        """
         data = await self._stream.receive_some(max_bytes)
         if not data and self.is_broken:
             raise trio.BrokenResourceError("the network was reset")
         return data
 
     async def aclose(self) -> None:
-        """Close both ways. Cancelled: it is closed."""
+        """Close both directions. Cancelled: the stream is closed."""
         await self._stream.aclose()
 
 
 class _End:
-    """One end, as the network has it in its hands."""
+    """One end of a network, seen from within the network."""
 
     def __init__(self, stream: trio.abc.Stream, user: NetworkStream | None = None) -> None:
         self.stream = stream
@@ -72,7 +82,7 @@ class _End:
             try:
                 socket_stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
             except (OSError, trio.ClosedResourceError):
-                return  # it is closed already
+                return  # the stream is already closed
         await trio.aclose_forcefully(self.stream)
 
     async def end(self) -> None:
@@ -80,7 +90,7 @@ class _End:
             if isinstance(self.stream, trio.abc.HalfCloseableStream):
                 await self.stream.send_eof()
                 while await self.stream.receive_some():
-                    pass  # closing over unread octets would be a reset
+                    pass  # closing with unread octets would be a reset
             else:
                 await self.stream.aclose()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
@@ -95,11 +105,11 @@ class Network:
     """Two directions between two ends.
 
     Attributes:
-        near: the stream at this end; what is written here goes ``there``.
-        far: the stream at the other end; what is written there comes ``back``.
+        near: the stream at this end; its writes go ``there``.
+        far: the stream at the other end; its writes come ``back``.
         there: the direction from near to far: ``octets``, ``stall()``, ``resume()``.
-        back: the other one.
-        ending: how it was cut, or None.
+        back: the direction from far to near.
+        ending: how the network was cut, or None.
     """
 
     def __init__(
@@ -123,23 +133,26 @@ class Network:
         )
 
     def stall(self) -> None:
-        """Let nothing pass either way until ``resume``."""
+        """Stop both directions until ``resume``."""
         self.there.stall()
         self.back.stall()
 
     def resume(self) -> None:
-        """Let pass again, both ways."""
+        """Resume both directions."""
         self.there.resume()
         self.back.resume()
 
     def cut(self, how: Ending = "reset") -> None:
-        """Break now; see ``Cut``. What is under way is lost. Only the first cut counts."""
+        """Cut the network now; see ``Cut``. Later cuts have no effect.
+
+        Octets in flight are lost.
+        """
         if self.ending is None:
             self.ending = how
             self._was_cut.set()
 
     async def run(self) -> None:
-        """Carry octets both ways, to the end of both. Cancelled: both ends are closed."""
+        """Carry octets until both ends have ended. Cancelled: both ends are closed."""
         near, far = self._ends
         try:
             async with trio.open_nursery() as nursery:
@@ -155,7 +168,9 @@ class Network:
                     nursery.start_soon(near.end)
                     nursery.start_soon(far.end)
         finally:
-            with trio.CancelScope(shield=True):  # or a cancelled closing of one would leave the other open
+            with trio.CancelScope(
+                shield=True
+            ):  # otherwise, if the first close were cancelled, the other end would stay open
                 await trio.aclose_forcefully(near.stream)
                 await trio.aclose_forcefully(far.stream)
 
@@ -170,7 +185,7 @@ class Network:
 def network_around(
     near: trio.abc.Stream, far: trio.abc.Stream, lines: tuple[Line, Line], seed: int
 ) -> Network:
-    """A network whose two ends somebody else made: what comes from one goes to the other."""
+    """Make a network between two existing streams, which forwards octets between them."""
     return Network(_End(near), _End(far), (near, far), lines, seed)
 
 
@@ -182,16 +197,15 @@ async def open_network(
     back: Line | None = None,
     seed: int = 0,
 ) -> AsyncGenerator[Network]:
-    """A network with two ends: ``async with open_network(there=Line(delay=0.1)) as network``.
+    """Open a network: ``async with open_network(there=Line(delay=0.1)) as network``.
 
-    Its time is trio's, and its chance comes from ``seed``: over memory, and with a MockClock, every
-    run is the same.
+    The network uses trio's clock, and random numbers from ``seed``: in memory, and with a MockClock, every run is the same.
 
     Args:
-        stream: what the far end is connected to; ``network.far`` is another memory stream if None.
-        there: what happens to octets on their way to the far end.
-        back: what happens to those that come back.
-        seed: of sizes and jitter.
+        stream: a stream to connect to the far end; if None, ``network.far`` is another memory stream.
+        there: the effect on octets from the near end to the far end.
+        back: the effect on octets from the far end to the near end.
+        seed: the seed for sizes and jitter.
 
     Cancelled: both ends are closed.
     """

@@ -1,6 +1,6 @@
 """One direction of a simulated network: delay, chunks, stalls, breaks.
 
-Knows octets and trio's clock; which octets they are makes no difference.
+Knows octets and trio's clock; does not know the meaning of the octets.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
-
-__all__ = ["Cut", "Ending", "Line", "Passage", "Stall"]
 
 Ending = Literal["eof", "reset", "silence"]
 
@@ -27,11 +25,11 @@ _READ_SIZE: Final = 65_536
 
 @dataclass(frozen=True)
 class Stall:
-    """Nothing passes for a while.
+    """A pause of one direction.
 
     Args:
-        at: after so many octets of this direction.
-        seconds: for so long; infinite if not said.
+        at: the number of octets of this direction before the pause.
+        seconds: the length of the pause; infinite by default.
     """
 
     at: int
@@ -40,12 +38,12 @@ class Stall:
 
 @dataclass(frozen=True)
 class Cut:
-    """The network breaks, both ways.
+    """A break of both directions.
 
     Args:
-        at: after so many octets of this direction; 0: at once.
-        how: ``eof``: both ends read to the end of the stream, and what they write is lost; ``reset``: both
-            ends find the stream broken, once they have read what came; ``silence``: nothing passes any more.
+        at: the number of octets of this direction before the break; 0 for an immediate break.
+        how: ``eof``: both ends read the end of the stream, and their writes are lost; ``reset``: both
+            ends find the stream broken, after they have read the octets that arrived; ``silence``: no more octets pass.
     """
 
     at: int
@@ -54,19 +52,19 @@ class Cut:
 
 @dataclass(frozen=True, kw_only=True)
 class Line:
-    """What one direction does to its octets. Their order it keeps, always.
+    """The effect of one direction on its octets, which always stay in order.
 
     Args:
         delay: seconds from one end to the other.
-        jitter: up to so many seconds more, for each piece anew.
-        chunk: octets of a piece, or the fewest and the most of them; None: as they were written.
-        bandwidth: octets a second; None for any number.
-        capacity: octets that may be under way before a writer has to wait.
-        stall: where to stand still once.
-        cut: where to break.
+        jitter: the most additional seconds, chosen again for each piece.
+        chunk: the octets of a piece, or the fewest and the most octets; None keeps the pieces as written.
+        bandwidth: octets a second; None for no limit.
+        capacity: octets that may be in flight before a writer must wait.
+        stall: a pause.
+        cut: a break.
 
     Raises:
-        LocalProtocolError: one of them is negative, or too small to let anything pass.
+        LocalProtocolError: a number is negative, or too small to let octets pass.
     """
 
     delay: float = 0.0
@@ -81,11 +79,11 @@ class Line:
         low, high = self.sizes
         if not 1 <= low <= high:
             raise LocalProtocolError(
-                f"chunk={self.chunk!r}: a piece has at least 1 octet, and the most come last"
+                f"chunk={self.chunk!r}: expected a number of at least 1, or the smallest and then the largest number"
             )
         if self.delay < 0 or self.jitter < 0 or self.capacity < 1 or (self.bandwidth or 1) <= 0:
             raise LocalProtocolError(
-                f"{self!r}: delay and jitter are at least 0, capacity 1, bandwidth above 0"
+                f"{self!r}: delay and jitter must be at least 0, capacity at least 1, and bandwidth above 0"
             )
 
     @property
@@ -97,12 +95,12 @@ class Line:
 
 
 class Passage:
-    """One direction at work.
+    """One running direction.
 
     Attributes:
-        line: what it does to its octets.
-        octets: how many have come out at the other end.
-        is_stalled: whether nothing passes for now.
+        line: its effect on octets.
+        octets: the number of octets that have arrived at the other end.
+        is_stalled: whether the direction is stopped.
     """
 
     def __init__(self, line: Line, random: Random, cut: Callable[[Ending], None]) -> None:
@@ -111,7 +109,9 @@ class Passage:
         self.is_stalled: bool = False
         self._random = random
         self._cut = cut
-        self._under_way: deque[tuple[float, bytes]] = deque()  # when each piece arrives; b"" is the end
+        self._under_way: deque[tuple[float, bytes]] = (
+            deque()
+        )  # the arrival time of each piece; b"" is the end
         self._size = 0
         self._read_octets = 0
         self._free_at = 0.0
@@ -119,16 +119,19 @@ class Passage:
         self._changed = trio.lowlevel.ParkingLot()
 
     def stall(self) -> None:
-        """Let nothing pass until ``resume``."""
+        """Stop the direction until ``resume``."""
         self.is_stalled = True
 
     def resume(self) -> None:
-        """Let pass again."""
+        """Resume the direction."""
         self.is_stalled = False
         self._changed.unpark_all()
 
     async def run(self, source: trio.abc.ReceiveStream, sink: trio.abc.SendStream) -> None:
-        """Carry octets from ``source`` to ``sink`` until the source ends. Cancelled: what is under way is lost."""
+        """Carry octets from ``source`` to ``sink`` until the source ends.
+
+        Cancelled: octets in flight are lost.
+        """
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._take, source)
             await self._give(sink)

@@ -1,7 +1,7 @@
-"""For pytest: the fixtures ``amqp_container`` and ``amqp_url``.
+"""The pytest fixtures ``amqp_container`` and ``amqp_url``.
 
-They work with every way to run async tests, and with tests that are not async, because they are not async themselves.
-A run that asks for neither imports nothing of the package for them.
+They are not async themselves, so they work with each runner of async tests, and with tests that are not async. A run that
+uses neither fixture does not import the container.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.container import Container
 
-__all__ = ["amqp_container", "amqp_url"]
-
 
 @pytest.fixture
 def amqp_container() -> Container:
-    """A container without nodes, to connect to: ``async with amqp_container.connect() as conn``."""
+    """A container for the test: ``async with amqp_container.connect() as conn``."""
     from trio_amqp10.container.container import Container
 
     return Container()
@@ -28,9 +26,9 @@ def amqp_container() -> Container:
 
 @pytest.fixture
 def amqp_url() -> Iterator[str]:
-    """The URL of a container in a thread of its own, at a real port: for code that is not trio.
+    """The URL of a container in its own thread, for code that does not use trio.
 
-    Queues are made when they are first used. Each test has a container of its own.
+    A queue is created on first use. Each test has its own container.
     """
     from .containers import running_container
 

@@ -1,6 +1,6 @@
-"""A simulated network at a port: dial the proxy, and it dials the peer.
+"""A simulated network at a port: clients dial the proxy, and it dials the peer.
 
-Passes TLS on as it is. Knows sockets; what the network does to octets is in ``network_line``.
+Forwards TLS unchanged. Knows sockets; ``network_line`` has the effect of the network on octets.
 """
 
 from __future__ import annotations
@@ -23,15 +23,13 @@ if TYPE_CHECKING:
 
     from .record_replay import Recorder
 
-__all__ = ["Proxy", "open_proxy", "running_proxy"]
-
 
 class Proxy:
     """A port that leads to a peer through a network.
 
     Attributes:
-        url: what to dial, in the way of the target's: its scheme and its credentials.
-        networks: one for each connection so far, in the order in which they came.
+        url: the URL to dial, with the scheme and the credentials of the target.
+        networks: the network of each connection so far, in the order of arrival.
     """
 
     def __init__(
@@ -50,17 +48,17 @@ class Proxy:
         self._recorder = recorder
 
     def cut(self, how: Ending = "reset") -> None:
-        """Break every connection that there is now."""
+        """Cut every connection that exists now."""
         for network in self.networks:
             network.cut(how)
 
     async def carry(self, near: trio.abc.Stream) -> None:
-        """One connection, from its beginning to its end. Cancelled: it is closed at both ends."""
+        """Forward one connection until it ends. Cancelled: both ends are closed."""
         async with near:
             try:
                 far = await _dialled(self._target)
             except OSError:
-                return  # nobody answers there: whoever has dialled us is told by the end of the stream
+                return  # the peer does not answer, so the client's stream ends
             there, back = (of_way[min(len(self.networks), len(of_way) - 1)] for of_way in self._lines)
             if self._recorder is not None:
                 far = self._recorder.record(far)
@@ -78,20 +76,21 @@ async def open_proxy(
     seed: int = 0,
     recorder: Recorder | None = None,
 ) -> AsyncGenerator[Proxy]:
-    """A port that leads to ``target`` through a network: ``async with open_proxy(url) as proxy``.
+    """Open a proxy for ``target``: ``async with open_proxy(url) as proxy``.
 
-    Over sockets a reader may get several pieces at once, and time is the machine's.
+    The proxy listens at a port of this machine, and connects clients to the target through a network. With sockets, a reader may
+    receive several pieces at once, and time is that of the machine.
 
     Args:
         target: the URL of the peer.
-        there: what happens to octets on their way to the peer; several: one for each connection, the
-            last one for all that follow.
-        back: the same, for those that come back.
-        seed: of sizes and jitter of the first connection; the next has the next.
-        recorder: where to keep the conversations, as the peer sees them.
+        there: the effect on octets from the client to the peer; a sequence has one for each connection, and the
+            last one also for all later connections.
+        back: the effect on octets from the peer to the client, as ``there``.
+        seed: the seed for sizes and jitter of the first connection; each later connection adds 1.
+        recorder: a recorder of the conversations, from the peer's side of the network.
 
     Raises:
-        LocalProtocolError: ``target`` is no URL.
+        LocalProtocolError: ``target`` is not a URL.
 
     Cancelled: all connections are closed.
     """
@@ -119,7 +118,9 @@ def running_proxy(
     seed: int = 0,
     recorder: Recorder | None = None,
 ) -> Generator[str]:
-    """The same in a thread of its own, for code that is not trio: ``with running_proxy(url) as proxy_url``.
+    """Run ``open_proxy`` in a thread: ``with running_proxy(url) as proxy_url``.
+
+    For code that does not use trio.
 
     Args:
         target: the URL of the peer.
@@ -129,7 +130,7 @@ def running_proxy(
         recorder: as for ``open_proxy``.
 
     Raises:
-        LocalProtocolError: ``target`` is no URL.
+        LocalProtocolError: ``target`` is not a URL.
     """
     with in_thread(
         open_proxy(target, there=there, back=back, seed=seed, recorder=recorder), "amqp10 proxy"

@@ -1,6 +1,6 @@
 """Record conversations to a file, and replay them against a peer.
 
-Knows files and streams; the format is in ``trace.records``.
+Knows files and streams; ``tools.trace.frame_log`` has the format.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import trio
 
-from trio_amqp10.peer.tapped_stream import tapped
-from trio_amqp10.spec.transport import Attach
-from trio_amqp10.trace.frame_log import FrameLog, Record, Way, entries_of
-from trio_amqp10.trace.frame_text import describe
-from trio_amqp10.trace.read_capture import read_capture
+from trio_amqp10.amqp10.peer.tapped_stream import tapped
+from trio_amqp10.amqp10.spec.transport import Attach
+from trio_amqp10.tools.trace.frame_log import FrameLog, Record, Way, entries_of
+from trio_amqp10.tools.trace.frame_text import describe
+from trio_amqp10.tools.trace.read_capture import read_capture
 
 from .expectations import Expectation
 
@@ -27,11 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
     from types import TracebackType
 
-    from trio_amqp10.trace.frame_splitter import Piece
+    from trio_amqp10.tools.trace.frame_splitter import Piece
 
     from .scripted_peer import ScriptedPeer
-
-__all__ = ["Recorder", "chunkings", "read_recording", "replay"]
 
 _OF_ITS_OWN: Final = (
     "container_id",
@@ -42,34 +40,34 @@ _OF_ITS_OWN: Final = (
     "response",
     "additional_data",
 )
-"""Fields that are new in every run, or that a frame log does not keep."""
+"""Fields that differ in every run, or that a frame log does not keep."""
 
 
 class Recorder:
-    """Writes a frame log: ``with Recorder("talk.jsonl") as recorder``.
+    """A writer of a frame log: ``with Recorder("talk.jsonl") as recorder``.
 
     Args:
-        path: the file; what was there is replaced.
-        secrets: keep passwords and the like; otherwise they are replaced by ``*``, and a replay cannot
+        path: the file, which is overwritten.
+        secrets: whether to keep passwords and other secrets; otherwise they are replaced by ``*``, and a replay cannot
             authenticate with them.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, secrets: bool = False) -> None:
         self._log = FrameLog(secrets=secrets)
-        self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - as long as we live
+        self._file = Path(path).open("w", encoding="utf-8")  # noqa: SIM115 - open until close()
         self._file.write(self._log.begin())
         self._conversations = 0
         self._began: float | None = None
 
     def record(self, stream: trio.abc.Stream, *, dialled: bool = True) -> trio.abc.Stream:
-        """The same stream, recorded from now on, as a conversation of its own.
+        """Return the stream, recorded from now on as a new conversation.
 
         Args:
-            stream: whose octets to keep, both ways.
-            dialled: whether this end has dialled; ``>`` is what the one who dialled writes.
+            stream: the stream whose octets to record, in both directions.
+            dialled: whether this end has dialled; the octets of the dialling end are ``>``.
         """
         self._conversations += 1
         ways: tuple[Way, Way] = (">", "<") if dialled else ("<", ">")
@@ -87,7 +85,7 @@ class Recorder:
         return now - self._began
 
     def close(self) -> None:
-        """Write what was not complete, and close the file. Twice is fine."""
+        """Write incomplete frames, and close the file. A second call has no effect."""
         if not self._file.closed:
             self._file.write(self._log.finish())
             self._file.close()
@@ -102,15 +100,15 @@ class Recorder:
 
 
 def read_recording(path: str | os.PathLike[str], conversation: int = 1) -> list[Record]:
-    """One conversation of a file: a frame log, or a capture of a network (pcap, pcapng).
+    """Read one conversation of a frame log or a network capture (pcap, pcapng).
 
     Args:
         path: the file.
-        conversation: which one, from 1.
+        conversation: the number of the conversation, from 1.
 
     Raises:
-        OSError: it cannot be read.
-        LocalProtocolError: nothing of the kind is in it.
+        OSError: the file cannot be read.
+        LocalProtocolError: the file has neither a frame log nor AMQP.
     """
     records = read_capture(Path(path).read_bytes()).records
     return [record for record in records if record.conversation == conversation]
@@ -124,21 +122,21 @@ async def replay(
     ignoring: Collection[str] = _OF_ITS_OWN,
     passing_over: tuple[type[Any], ...] = (),
 ) -> None:
-    """Play one end of a conversation again: write what it wrote, and expect what it read.
+    """Replay one end of a conversation: write its frames, and expect those it read.
 
-    Links keep the names that the other side gives them now.
+    A link uses the name that the other side gives it in this run.
 
     Args:
-        records: of one conversation.
-        peer: who plays.
-        way: the end to play: ``>`` who dialled, ``<`` who was dialled.
-        ignoring: fields that may differ.
-        passing_over: performatives that may come or not, such as ``Flow``: they depend on timing.
+        records: the records of one conversation.
+        peer: the scripted peer that replays.
+        way: the end to replay: ``>`` the end that dialled, ``<`` the end that was dialled.
+        ignoring: the fields that may differ.
+        passing_over: the performatives that may arrive or not, such as ``Flow``: they depend on timing.
 
     Raises:
-        AssertionError: the other side does otherwise; the message shows every difference.
+        AssertionError: the other side behaves differently; the message shows every difference.
 
-    Cancelled: some of it has happened.
+    Cancelled: a part of the conversation was replayed.
     """
     names: dict[str, str] = {}
     for entry in entries_of(records):
@@ -152,10 +150,13 @@ async def replay(
 
 
 def _again(piece: Piece, names: dict[str, str]) -> tuple[Any, ...]:
-    """What to write for a piece: its octets, but for a link that has another name now."""
-    said = piece.performative
-    if isinstance(said, Attach) and names.get(said.name, said.name) != said.name:
-        return (replace(said, name=names[said.name]),)
+    """Return the octets to write for a piece, or an attach with the link's new name."""
+    performative = piece.performative
+    if (
+        isinstance(performative, Attach)
+        and names.get(performative.name, performative.name) != performative.name
+    ):
+        return (replace(performative, name=names[performative.name]),)
     return (piece.octets.removesuffix(piece.payload),)
 
 
@@ -173,14 +174,15 @@ async def _expect(
 
 
 def chunkings(octets: bytes, *, splits: int = 200, seed: int = 0) -> Iterator[list[bytes]]:
-    """Ways in which a transport may deliver the same octets: whatever reads them has to come to the same end.
+    """Split the same octets in many ways, as a transport may deliver them.
 
-    All at once, octet by octet, in two at every place, and ``splits`` times in pieces of chance.
+    A correct reader has the same result for each: all at once, octet by octet, split in two at every position, and split at
+    random ``splits`` times.
 
     Args:
-        octets: what to deliver.
-        splits: how many random ways.
-        seed: of their chance.
+        octets: the octets to deliver.
+        splits: the number of random splits.
+        seed: the seed for the random splits.
     """
     yield [octets]
     yield [octets[pos : pos + 1] for pos in range(len(octets))]

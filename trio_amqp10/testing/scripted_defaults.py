@@ -1,6 +1,6 @@
-"""Usual openings, answers and closes of a scripted peer.
+"""The usual openings, answers and closes of a scripted peer.
 
-Each is a few calls of ``send`` and ``expect``: nothing here that a script could not do by itself.
+Each is a few calls of ``send`` and ``expect``, which a script could also make itself.
 """
 
 from __future__ import annotations
@@ -9,15 +9,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from trio_amqp10.protocol_headers import AMQP_HEADER, SASL_HEADER
-from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.spec.security import SaslCode, SaslInit, SaslMechanisms, SaslOutcome
-from trio_amqp10.spec.transport import Attach, Begin, Close, Detach, End, Flow, Open, Role, Transfer
+from trio_amqp10.amqp10.spec.messaging import Source, Target
+from trio_amqp10.amqp10.spec.security import SaslCode, SaslInit, SaslMechanisms, SaslOutcome
+from trio_amqp10.amqp10.spec.transport import Attach, Begin, Close, Detach, End, Flow, Open, Role, Transfer
+from trio_amqp10.core.protocol_headers import AMQP_HEADER, SASL_HEADER
 
 if TYPE_CHECKING:
-    from trio_amqp10.trace.frame_splitter import Piece
-
-__all__ = ["ScriptedDefaults"]
+    from trio_amqp10.tools.trace.frame_splitter import Piece
 
 P = TypeVar("P")
 
@@ -26,59 +24,59 @@ _ID: Final = 1 << 32
 
 
 class ScriptedDefaults(ABC):
-    """What a ``ScriptedPeer`` may do with one call."""
+    """The methods of ``ScriptedPeer`` that exchange several frames."""
 
     last: Piece | None
 
     def __init__(self) -> None:
-        self._next_incoming: dict[int | None, int] = {}  # transfer-id, by the channel that it will come on
+        self._next_incoming: dict[int | None, int] = {}  # the expected transfer-id for each incoming channel
         self._next_outgoing: dict[int, int] = {}
         self._delivery_count: Counter[tuple[int | None, int]] = Counter()  # by channel and handle
 
     @abstractmethod
     async def send(self, *what: Any, channel: int = 0, payload: Any = b"") -> None:
-        """Write; see ``ScriptedPeer``."""
+        """Write performatives; see ``ScriptedPeer``."""
 
     @abstractmethod
     async def expect(self, what: Any, /, *, channel: int | None = None, **fields: Any) -> Any:
-        """Read; see ``ScriptedPeer``."""
+        """Read and compare; see ``ScriptedPeer``."""
 
     @abstractmethod
     async def next(self) -> Piece:
-        """Read whatever comes; see ``ScriptedPeer``."""
+        """Read the next piece; see ``ScriptedPeer``."""
 
     def remember(self, piece: Piece) -> None:
-        """What credit and windows are counted from (2.5.6, 2.6.7)."""
-        said, channel = piece.performative, piece.channel
-        if isinstance(said, Begin):
-            self._next_incoming[channel] = said.next_outgoing_id
-        elif isinstance(said, Attach):
-            self._delivery_count[channel, said.handle] = said.initial_delivery_count or 0
-        elif isinstance(said, Transfer):
+        """Update the counts that flow frames need, from a received piece (2.5.6, 2.6.7)."""
+        performative, channel = piece.performative, piece.channel
+        if isinstance(performative, Begin):
+            self._next_incoming[channel] = performative.next_outgoing_id
+        elif isinstance(performative, Attach):
+            self._delivery_count[channel, performative.handle] = performative.initial_delivery_count or 0
+        elif isinstance(performative, Transfer):
             self._next_incoming[channel] = (self._next_incoming.get(channel, 0) + 1) % _ID
-            if not said.more:
-                self._delivery_count[channel, said.handle] += 1
+            if not performative.more:
+                self._delivery_count[channel, performative.handle] += 1
 
-    def remember_sent(self, said: Any, channel: int) -> None:
-        """What our own windows are counted from (2.5.6)."""
-        if isinstance(said, Begin):
-            self._next_outgoing[channel] = said.next_outgoing_id
-        elif isinstance(said, Transfer):
+    def remember_sent(self, performative: Any, channel: int) -> None:
+        """Update the transfer-ids that flow frames need, from a sent piece (2.5.6)."""
+        if isinstance(performative, Begin):
+            self._next_outgoing[channel] = performative.next_outgoing_id
+        elif isinstance(performative, Transfer):
             self._next_outgoing[channel] = (self._next_outgoing.get(channel, 0) + 1) % _ID
 
-    # -- as the one who was dialled ---------------------------------------------------------
+    # -- as the end that was dialled ----------------------------------------------------------
 
     async def accept_sasl(self, *mechanisms: str, code: SaslCode = SaslCode.OK) -> SaslInit:
-        """The SASL layer, after its header came, with one of these mechanisms and without rounds (5.3.2).
+        """Accept the SASL layer after its header, without challenges (5.3.2).
 
         Args:
-            mechanisms: what to offer; ANONYMOUS and PLAIN if none. What the peer then says is not checked.
-            code: how it ends.
+            mechanisms: the mechanisms to offer; ANONYMOUS and PLAIN if none are given. The credentials are not checked.
+            code: the outcome.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         offered = mechanisms or ("ANONYMOUS", "PLAIN")
         await self.send(SASL_HEADER, SaslMechanisms(sasl_server_mechanisms=offered))
@@ -87,10 +85,10 @@ class ScriptedDefaults(ABC):
         return init
 
     async def accept_open(self, **fields: Any) -> Open:
-        """Header and open as the one who was dialled, and a SASL layer before if the peer begins one (2.4.1).
+        """Answer the peer's header and open, and a SASL layer if it begins one (2.4.1).
 
         Args:
-            fields: of our open.
+            fields: the fields of our open.
 
         Returns:
             The peer's open.
@@ -98,7 +96,7 @@ class ScriptedDefaults(ABC):
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         header = (await self.next()).octets
         if header == SASL_HEADER:
@@ -112,15 +110,18 @@ class ScriptedDefaults(ABC):
         return opened
 
     async def accept_begin(self, **fields: Any) -> Begin:
-        """Answer the peer's begin on the channel of the same number (2.5.1).
+        """Answer the peer's begin, on the channel of the same number (2.5.1).
 
         Args:
-            fields: of our begin.
+            fields: the fields of our begin.
+
+        Returns:
+            The peer's begin.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         begun: Begin = await self.expect(Begin)
         channel = self._last_channel()
@@ -131,13 +132,16 @@ class ScriptedDefaults(ABC):
         """Answer the peer's attach with its own handle, source and target (2.6.3).
 
         Args:
-            credit: what to grant at once, if the peer sends.
-            fields: of our attach.
+            credit: the credit to grant at once, if the peer is the sender.
+            fields: the fields of our attach.
+
+        Returns:
+            The peer's attach.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         got: Attach = await self.expect(Attach)
         channel = self._last_channel()
@@ -157,34 +161,37 @@ class ScriptedDefaults(ABC):
         return got
 
     async def accept_close(self, **fields: Any) -> Close:
-        """See the peer off: answer every detach and end, pass over all else, and answer its close (2.4.6).
+        """Answer every detach and end, ignore other frames, and answer the close (2.4.6).
 
         Args:
-            fields: of our close.
+            fields: the fields of our close.
+
+        Returns:
+            The peer's close.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
-        while not isinstance(said := (await self.next()).performative, Close):
-            if isinstance(said, Detach):
-                answer = Detach(handle=said.handle, closed=said.closed)
+        while not isinstance(performative := (await self.next()).performative, Close):
+            if isinstance(performative, Detach):
+                answer = Detach(handle=performative.handle, closed=performative.closed)
                 await self.send(answer, channel=self._last_channel())
-            elif isinstance(said, End):
+            elif isinstance(performative, End):
                 await self.send(End(), channel=self._last_channel())
         await self.send(Close(**fields))
-        return said
+        return performative
 
-    # -- as the one who begins --------------------------------------------------------------
+    # -- as the end that dials ----------------------------------------------------------------
 
     async def open(self, **fields: Any) -> Open:
-        """Header and open as the one who dials; the peer's open.
+        """Open the connection: send header and open, and return the peer's open.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         await self.send(AMQP_HEADER, _filled(Open, fields, container_id="scripted peer"))
         await self.expect(AMQP_HEADER)
@@ -192,12 +199,12 @@ class ScriptedDefaults(ABC):
         return opened
 
     async def begin(self, channel: int = 0, **fields: Any) -> Begin:
-        """Begin a session on a channel; the peer's begin, which answers it (2.5.1).
+        """Begin a session on a channel, and return the peer's begin (2.5.1).
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         await self.send(_begin(fields), channel=channel)
         begun: Begin = await self.expect(Begin, remote_channel=channel)
@@ -206,19 +213,19 @@ class ScriptedDefaults(ABC):
     async def attach(
         self, address: str, role: bool, *, handle: int = 0, channel: int = 0, **fields: Any
     ) -> Attach:
-        """Attach a link to a node of the peer's; its attach, which answers (2.6.3).
+        """Attach a link to a node of the peer, and return the peer's attach (2.6.3).
 
         Args:
-            address: of the node.
+            address: the address of the node.
             role: ``Role.SENDER`` to send to it, ``Role.RECEIVER`` to receive from it.
-            handle: ours of the link.
-            channel: ours of the session.
-            fields: of our attach.
+            handle: our handle of the link.
+            channel: our channel of the session.
+            fields: the fields of our attach.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         asked = _filled(
             Attach,
@@ -235,33 +242,36 @@ class ScriptedDefaults(ABC):
         return attached
 
     async def close(self, **fields: Any) -> Close:
-        """Close the connection, and pass over what comes until the peer has closed it too (2.4.6).
+        """Close the connection, and ignore frames until the peer closes it too (2.4.6).
+
+        Returns:
+            The peer's close.
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: some of it has happened.
+        Cancelled: some frames may have been exchanged.
         """
         await self.send(Close(**fields))
-        while not isinstance(said := (await self.next()).performative, Close):
+        while not isinstance(performative := (await self.next()).performative, Close):
             pass
-        return said
+        return performative
 
-    # -- as either --------------------------------------------------------------------------
+    # -- as either end ----------------------------------------------------------------------
 
     async def grant(self, credit: int, *, handle: int = 0, channel: int = 0, **fields: Any) -> None:
-        """Give the peer credit on a link that it sends on (2.6.7).
+        """Grant the peer credit on a link on which it sends (2.6.7).
 
         Args:
-            credit: how many deliveries it may send from now.
-            handle: of the link, at both ends.
-            channel: of the session, at both ends.
-            fields: of the flow.
+            credit: the number of deliveries that the peer may send from now on.
+            handle: the handle of the link, at both ends.
+            channel: the channel of the session, at both ends.
+            fields: the fields of the flow.
 
         Raises:
-            AssertionError: the peer is gone.
+            AssertionError: the peer has closed the stream.
 
-        Cancelled: it may have been granted or not.
+        Cancelled: the credit may have been granted.
         """
         flow = _filled(
             Flow,
@@ -292,5 +302,5 @@ def _begin(fields: dict[str, Any], remote_channel: int | None = None) -> Begin:
 
 
 def _filled(cls: type[P], fields: dict[str, Any], **usual: Any) -> P:
-    """A performative with the usual fields, where the script does not say otherwise."""
+    """Make a performative with the fields of the script, and the usual others."""
     return cls(**(usual | fields))

@@ -1,10 +1,10 @@
 """A peer that follows a script frame by frame, and reports differences.
 
-One class for both roles: it may dial or be dialled, and speaks over any trio stream. Frames are
-written and read with the codec of this library, but by no engine, so that a script may break every
-rule of the standard. Nothing is answered by itself; the usual answers are methods (``accept_open`` ...).
+One class for both roles: it may dial or be dialled, over any trio stream. Frames are written and read with the codec
+of this library, but not by an engine, so a script may break every rule of the standard. The peer answers nothing by itself;
+the usual answers are methods (``accept_open`` ...).
 
-Empty frames are passed over unless one is expected, for they may come at any time (2.4.5).
+Empty frames are ignored unless one is expected, because they may arrive at any time (2.4.5).
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, cast, overload
 
 import trio
 
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.frames import AMQP_FRAME, EMPTY_FRAME, SASL_FRAME, encode_frame
-from trio_amqp10.message import encode_message
+from trio_amqp10.amqp10.message import encode_message
+from trio_amqp10.amqp10.spec import SASL_PERFORMATIVES
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.frames import AMQP_FRAME, EMPTY_FRAME, SASL_FRAME, encode_frame
+from trio_amqp10.core.errors import RemoteProtocolError
+from trio_amqp10.core.protocol_headers import AMQP_HEADER, SASL_HEADER, TLS_HEADER
 from trio_amqp10.net.transports import connect
 from trio_amqp10.net.urls import parse_url
-from trio_amqp10.protocol_headers import AMQP_HEADER, SASL_HEADER, TLS_HEADER
-from trio_amqp10.spec import SASL_PERFORMATIVES
-from trio_amqp10.trace.frame_splitter import Piece, piece_at, read_pieces
-from trio_amqp10.trace.frame_text import describe, hexdump
-from trio_amqp10.wire.encode import encode
+from trio_amqp10.tools.trace.frame_splitter import Piece, piece_at, read_pieces
+from trio_amqp10.tools.trace.frame_text import describe, hexdump
 
 from .expectations import Expectation, octet_differences
 from .scripted_defaults import ScriptedDefaults
@@ -30,25 +30,23 @@ from .scripted_defaults import ScriptedDefaults
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["ScriptedPeer"]
-
 P = TypeVar("P")
 
 _READ_SIZE: Final = 65_536
 _STORY: Final = 12
-"""How many lines of the conversation a failure shows."""
+"""The number of lines of the conversation that a failure shows."""
 
 
 class ScriptedPeer(ScriptedDefaults):
     """One end of a stream, driven by a test; ``async with`` closes it.
 
     Args:
-        stream: where the peer under test is at the other end.
-        timeout: seconds of trio's clock until waiting for something fails.
+        stream: a stream to the peer under test.
+        timeout: seconds of trio's clock until a wait fails.
 
     Attributes:
-        last: the piece that came last: its ``channel``, ``performative``, ``payload`` and ``octets``.
-        transcript: the conversation so far, one line for each piece; ``->`` is what we wrote.
+        last: the last received piece: its ``channel``, ``performative``, ``payload`` and ``octets``.
+        transcript: the conversation so far, one line for each piece; ``->`` marks our own.
     """
 
     def __init__(self, stream: trio.abc.Stream, *, timeout: float = 5.0) -> None:
@@ -61,12 +59,12 @@ class ScriptedPeer(ScriptedDefaults):
         self._ended: str | None = None
 
     @classmethod
-    async def dial(cls, url: str, *, timeout: float = 5.0) -> Self:  # noqa: ASYNC109 - of every later wait
-        """A peer that has dialled ``url``: ``async with await ScriptedPeer.dial(url) as peer``.
+    async def dial(cls, url: str, *, timeout: float = 5.0) -> Self:  # noqa: ASYNC109 - the limit of each later wait
+        """Dial ``url``: ``async with await ScriptedPeer.dial(url) as peer``.
 
         Raises:
-            OSError: nobody answers there.
-            LocalProtocolError: this is no URL.
+            OSError: no peer answers at the URL.
+            LocalProtocolError: ``url`` is not a URL.
 
         Cancelled: nothing stays open.
         """
@@ -75,15 +73,15 @@ class ScriptedPeer(ScriptedDefaults):
     # -- write ------------------------------------------------------------------------------
 
     async def send(self, *what: Any, channel: int = 0, payload: Any = b"") -> None:
-        """Write performatives, or octets as they are, all as one chunk.
+        """Write performatives or raw octets, all as one chunk.
 
         Args:
-            what: each a performative, which goes out as a frame of its own, or raw octets.
-            channel: of these frames; SASL frames have none.
-            payload: what follows the last performative: octets as they are, or a message to be encoded.
+            what: performatives, each of which becomes a frame, or raw octets.
+            channel: the channel of these frames; SASL frames have none.
+            payload: the payload of the last performative: octets, or a message to encode.
 
         Raises:
-            AssertionError: the peer is gone.
+            AssertionError: the peer has closed the stream.
             LocalProtocolError: a value cannot be encoded.
 
         Cancelled: some of it may have been written.
@@ -96,10 +94,10 @@ class ScriptedPeer(ScriptedDefaults):
         try:
             await self.stream.send_all(octets)
         except trio.BrokenResourceError as lost:
-            raise self._failure([f"the peer is gone: {lost!r}"]) from lost
+            raise self._failure([f"the peer has closed the stream: {lost!r}"]) from lost
 
     async def send_empty(self) -> None:
-        """Write an empty frame, as a peer does that has nothing else to say (2.4.5).
+        """Write an empty frame, which only keeps the connection alive (2.4.5).
 
         Cancelled: some of it may have been written.
         """
@@ -129,23 +127,23 @@ class ScriptedPeer(ScriptedDefaults):
     async def expect(
         self, what: Any, /, *, channel: int | None = None, payload: bytes | None = None, **fields: Any
     ) -> Any:
-        """The next frame; or the next octets, whatever they are.
+        """Read the next frame, or the next octets, and compare them.
 
         Args:
-            what: a class of performatives, with the fields that matter as keywords; a performative,
-                every field of which matters; or octets.
-            channel: where the frame should come; None for anywhere.
-            payload: what should follow the performative; None for anything.
-            fields: what fields should be. None is for absent, a mapping for some fields of a composite
-                (``source={"address": "q"}``), a function says whether a value will do.
+            what: a class of performatives, with the fields to compare as keywords; a performative, all of
+                whose fields are compared; or octets.
+            channel: the expected channel; None for any.
+            payload: the expected octets after the performative; None for any.
+            fields: the expected fields. None means absent, a mapping compares some fields of a composite
+                (``source={"address": "q"}``), and a function returns whether it accepts the value.
 
         Returns:
             The performative, or the octets. ``last`` has the whole frame.
 
         Raises:
-            AssertionError: something else came, or nothing in time; the message shows every difference.
+            AssertionError: the frame differs, or nothing arrives in time; the message shows every difference.
 
-        Cancelled: nothing was taken.
+        Cancelled: nothing was read.
         """
         if isinstance(what, (bytes, bytearray)):
             return await self._expect_octets(bytes(what))
@@ -160,26 +158,29 @@ class ScriptedPeer(ScriptedDefaults):
         return self._took(piece).performative
 
     async def expect_header(self, layer: str = "amqp") -> None:
-        """The next octets are the protocol header of this layer: ``amqp``, ``sasl`` or ``tls`` (2.2).
+        """Expect the protocol header of a layer: ``amqp``, ``sasl`` or ``tls`` (2.2).
 
         Raises:
             AssertionError: as for ``expect``.
 
-        Cancelled: nothing was taken.
+        Cancelled: nothing was read.
         """
         await self.expect({"amqp": AMQP_HEADER, "sasl": SASL_HEADER, "tls": TLS_HEADER}[layer])
 
     async def expect_empty(self) -> None:
-        """The next frame is an empty one (2.4.5). Cancelled: nothing was taken."""
+        """Expect an empty frame (2.4.5). Cancelled: nothing was read."""
         piece = await self._next("an empty frame", skip_empty=False)
         if not piece.is_empty:
             raise self._failure([f"expected an empty frame, got {describe(piece)}"])
         self._took(piece)
 
     async def expect_nothing(self, seconds: float) -> None:
-        """Nothing but empty frames comes for so long on trio's clock, and the stream does not end.
+        """Expect no frame but empty ones for ``seconds`` of trio's clock.
 
-        Cancelled: nothing was taken.
+        Raises:
+            AssertionError: another frame arrived, or the stream has ended.
+
+        Cancelled: nothing was read.
         """
         with trio.move_on_after(seconds):
             while self._ended is None and (not self._buffer or self._skip_empty()):
@@ -189,12 +190,12 @@ class ScriptedPeer(ScriptedDefaults):
             raise self._failure(["expected nothing", *self._unread()])
 
     async def expect_eof(self) -> None:
-        """The peer writes nothing more but empty frames, and ends its side of the stream, or is gone.
+        """Expect the end of the stream, or a broken stream, with only empty frames before.
 
         Raises:
-            AssertionError: it wrote something, or did not end in time.
+            AssertionError: another frame arrived, or the stream did not end in time.
 
-        Cancelled: nothing was taken.
+        Cancelled: nothing was read.
         """
         with trio.move_on_after(self.timeout) as patience:
             while self._ended is None and (not self._buffer or self._skip_empty()):
@@ -205,42 +206,42 @@ class ScriptedPeer(ScriptedDefaults):
         self.transcript.append("<- the end of the stream")
 
     async def skip_to(self, what: type[P], /, **fields: Any) -> P:
-        """Pass over frames until one is of this class, and expect it to have these fields.
+        """Ignore frames until one is of this class, and expect these fields of it.
 
         Raises:
-            AssertionError: it has others, or none comes in time.
+            AssertionError: a field differs, or no such frame arrives in time.
 
-        Cancelled: what was passed over is gone.
+        Cancelled: the ignored frames are lost.
         """
         while not isinstance((piece := await self._next(what.__name__)).performative, what):
             self._took(piece)
         return await self.expect(what, **fields)
 
     async def next(self) -> Piece:
-        """Whatever comes next, but for empty frames.
+        """Return the next piece that is not an empty frame.
 
         Raises:
-            AssertionError: nothing comes in time.
+            AssertionError: nothing arrives in time.
 
-        Cancelled: nothing was taken.
+        Cancelled: nothing was read.
         """
         return self._took(await self._next("anything"))
 
     async def peek(self, wanted: str = "anything") -> Piece:
-        """Whatever comes next, but for empty frames; it stays there for ``expect``.
+        """Return the next piece that is not an empty frame, and leave it for ``expect``.
 
         Args:
-            wanted: what a failure says was expected.
+            wanted: the name of the expected piece, for a failure.
 
         Raises:
-            AssertionError: nothing comes in time.
+            AssertionError: nothing arrives in time.
 
-        Cancelled: nothing was taken.
+        Cancelled: nothing was read.
         """
         return await self._next(wanted)
 
     async def aclose(self) -> None:
-        """Close the stream, without a word. Cancelled: it is closed."""
+        """Close the stream without a close frame. Cancelled: the stream is closed."""
         await self.stream.aclose()
 
     async def __aenter__(self) -> Self:
@@ -263,14 +264,14 @@ class ScriptedPeer(ScriptedDefaults):
                 await self._read()
         got = self._buffer[: len(want)]
         if got != want:
-            late = [f"only {len(got)} octets came in {self.timeout:g} s"] * patience.cancelled_caught
+            late = [f"only {len(got)} octets arrived in {self.timeout:g} s"] * patience.cancelled_caught
             raise self._failure([f"expected {len(want)} octets:", *octet_differences(want, got), *late])
         self._buffer = self._buffer[len(want) :]
         self.transcript += [f"<- {describe(piece)}" for piece in read_pieces(got)]
         return got
 
     async def _next(self, wanted: str, *, skip_empty: bool = True) -> Piece:
-        """The next piece, which stays in the buffer until it is taken."""
+        """Return the next piece, which stays in the buffer."""
         with trio.move_on_after(self.timeout) as patience:
             while True:
                 if skip_empty:
@@ -281,7 +282,7 @@ class ScriptedPeer(ScriptedDefaults):
                 if self._ended is not None:
                     break
                 await self._read()
-        why = f"nothing came for {self.timeout:g} s" if patience.cancelled_caught else self._ended
+        why = f"nothing arrived for {self.timeout:g} s" if patience.cancelled_caught else self._ended
         raise self._failure([f"expected {wanted}, but {why}", *self._unread()])
 
     def _peek(self) -> Piece | None:
@@ -291,7 +292,7 @@ class ScriptedPeer(ScriptedDefaults):
             return Piece(self._buffer, fault=fault.description)
 
     def _skip_empty(self) -> bool:
-        """Drop empty frames; whether there were any."""
+        """Drop empty frames; return whether there were any."""
         before = len(self._buffer)
         while (piece := self._peek()) is not None and piece.is_empty:
             self._buffer = self._buffer[len(piece.octets) :]

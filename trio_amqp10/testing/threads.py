@@ -16,22 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["in_thread"]
-
 T = TypeVar("T")
 
 
 @contextmanager
 def in_thread(manager: AbstractAsyncContextManager[T], name: str) -> Generator[T]:
-    """Enter ``manager`` in a new thread under ``trio.run``; leave it when the block is left.
+    """Enter ``manager`` in a new thread under ``trio.run``; exit it after the block.
 
     Args:
-        manager: what is to run; its value is for any thread to use as far as it may be.
-        name: of the thread.
+        manager: the async context manager to run; its value is the value of the block.
+        name: the name of the thread.
 
     Raises:
-        BaseException: whatever entering raised; and what leaving raised, even when the block
-            has raised too: that is its context then.
+        BaseException: the exception of entering or exiting ``manager``. If the block has raised too,
+            its exception is the context.
     """
     ready: queue.SimpleQueue[tuple[T, trio.lowlevel.TrioToken, trio.Event] | BaseException] = (
         queue.SimpleQueue()
@@ -48,7 +46,7 @@ def in_thread(manager: AbstractAsyncContextManager[T], name: str) -> Generator[T
     def run() -> None:
         try:
             trio.run(main)
-        except BaseException as failure:  # it is raised in the other thread
+        except BaseException as failure:  # the exception is raised in the other thread
             failures.append(failure)
             ready.put(failure)
 
@@ -62,7 +60,7 @@ def in_thread(manager: AbstractAsyncContextManager[T], name: str) -> Generator[T
     try:
         yield value
     finally:
-        with suppress(trio.RunFinishedError):  # it may have failed already
+        with suppress(trio.RunFinishedError):  # the thread may have ended with an exception
             token.run_sync_soon(leave.set)
         thread.join()
         if failures:

@@ -1,15 +1,18 @@
-"""The client of AMQP 0-9-1 for trio, over the sans-IO engine beside it.
+"""The AMQP 0-9-1 client for trio, on top of the sans-IO engine.
 
-Structured as the client of 1.0 is, with the words of 0-9-1: connections have channels, on these exchanges and queues are
-declared, and messages are published and consumed. ``trio_amqp10.amqp091`` has all public names.
+It has the structure of the AMQP 1.0 client, with the terms of 0-9-1: a connection has channels; on a channel, a
+program declares exchanges and queues, and publishes and consumes messages. ``trio_amqp10.amqp091`` has all
+public names.
 """
 
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.wire.content import BasicProperties
 from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.peer.recovery_events import Change, Changes
+from trio_amqp10.net.recovery_events import Change, Changes
 
 from .channel import Channel
+from .channel_base import Returns
+from .channel_opening import ChannelOpening
 from .connection import Connection, ConnectionStatistics
 from .consumer import Consumer, Consuming
 from .delivery import Delivery
@@ -20,24 +23,25 @@ from .errors import (
     ConnectionClosedError,
     ConsumerCancelledError,
     DeliveryLostError,
-    NackedError,
     NotFoundError,
     PreconditionFailedError,
-    PublishError,
-    PublishInDoubtError,
     ResourceLockedError,
-    ReturnedError,
     ReturnedMessage,
     TransactionInDoubtError,
 )
 from .login import AmqPlain
-from .messages import PublishProperties
-from .opening import ChannelOpening
-from .pending_publish import Outcome, Ticket
+from .pending_publish import (
+    NackedError,
+    Outcome,
+    PublishError,
+    PublishInDoubtError,
+    ReturnedError,
+    Ticket,
+)
+from .publish_content import PublishProperties
 from .publisher import Publisher
 from .queues import Exchange, Queue
 from .requester import ReplyLostError, Requester, RequesterOpening
-from .returns import Returns
 from .transaction import Transaction
 
 __all__ = [

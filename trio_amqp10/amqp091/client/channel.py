@@ -1,6 +1,6 @@
-"""A channel as a program sees it: declarations, publishes, consumers, settling (0-9-1, 2.2.5; classes channel to basic).
+"""The channel of the 0-9-1 client: declare, publish, consume (0-9-1, 2.2.5).
 
-What it has in common with a channel of 10.3 is in ``channel_base``.
+``channel_base`` has the parts that a channel of 10.3 has too.
 """
 
 from __future__ import annotations
@@ -8,42 +8,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.amqp091.engine.states import ChannelState
 
-from .channel_base import ChannelBase, ChannelConsumer, checked_prefetch
-from .consumer import Consumer, Consuming
+from .channel_base import ChannelBase, checked_prefetch
+from .consumer import Consumer, ConsumerBase, Consuming
 from .delivery import Delivery
-from .messages import content_of
+from .publish_content import content_of
 from .queues import DEFAULT, Default, Exchange, Queue
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.amqp091.content import BasicProperties
-    from trio_amqp10.amqp091.events import Arrival
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.engine.events import Arrival
+    from trio_amqp10.amqp091.wire.content import BasicProperties
+    from trio_amqp10.amqp091.wire.methods import Method
 
     from .connection_base import ConnectionBase
-    from .messages import PublishProperties
+    from .publish_content import PublishProperties
     from .reply import Reply
-
-__all__ = ["Channel"]
 
 
 class Channel(ChannelBase[Delivery]):
     """One channel; made by ``Connection.open_channel``.
 
-    Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError`` after the connection
-    is gone for good, and ``trio.ClosedResourceError`` after it was closed here. While a connection that reconnects is down,
-    calls wait until it is back. What a call sends it sends once, unless the connection is lost before the answer and comes
-    back: then it is sent again, so the server may carry it out twice. Each call whose second execution makes a difference
-    says which.
+    Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError``
+    after the connection is lost for good, and ``trio.ClosedResourceError`` after the channel was closed here.
+    While a connection that reconnects is down, calls wait until it is back. A call sends its request once,
+    unless the connection is lost before the answer, and restored: then the call sends the request again, so
+    the server may carry it out twice. If that makes a difference, the documentation of the call describes it.
 
     Attributes:
         connection: its connection.
-        engine: the engine's channel; another one after the connection came back.
-        epoch: how often the connection was lost: tags of earlier deliveries mean nothing now.
-        pace: checkpoints for calls that are cheaper than one.
+        engine: the engine's channel; replaced when the connection is restored.
+        epoch: how often the connection was lost. Delivery tags of an earlier epoch are not valid any more.
+        pace: limits how often cheap calls execute a checkpoint.
     """
 
     delivery_type: ClassVar[type[Any]] = Delivery
@@ -52,16 +50,16 @@ class Channel(ChannelBase[Delivery]):
 
     def __init__(self, connection: ConnectionBase[Any], prefetch: int | None) -> None:
         super().__init__(connection, prefetch)
-        self._qos: int | None = None  # what consumers that start now have, as the server knows it
+        self._qos: int | None = None  # the prefetch that the server applies to the next consumer
         self._shared_qos: int | None = None
 
     def attach(self) -> list[Reply]:
-        """As of ``ChannelBase``; nothing is known of a prefetch on the new channel."""
+        """Open an engine channel; the prefetch that the server applies is unknown again."""
         self._qos = None
         return super().attach()
 
     def setup(self) -> list[Method]:
-        """What is sent when the channel is opened, the first time and after each loss."""
+        """Return the requests to send when the channel is opened, also after a loss."""
         if self._shared_qos is None:
             return []
         return [spec.BasicQos(prefetch_count=self._shared_qos, global_=True)]
@@ -79,23 +77,23 @@ class Channel(ChannelBase[Delivery]):
         internal: bool = False,
         arguments: Mapping[str, Any] | None = None,
     ) -> Exchange:
-        """Make an exchange, or find that it is there (0-9-1, exchange.declare).
+        """Create an exchange, or check that it exists (0-9-1, exchange.declare).
 
         Args:
-            name: up to 255 octets; not beginning with ``amq.``.
-            type: ``direct``, ``fanout``, ``topic``, ``headers``, or one that the server has besides.
-            passive: only look whether it is there.
-            durable: it outlives a restart of the server.
-            auto_delete: it goes with the last binding from it.
-            internal: only other exchanges publish to it.
+            name: up to 255 octets; must not begin with ``amq.``.
+            type: ``direct``, ``fanout``, ``topic``, ``headers``, or another type that the server supports.
+            passive: only check whether the exchange exists.
+            durable: the exchange survives a restart of the server.
+            auto_delete: the server deletes the exchange together with the last binding from it.
+            internal: only other exchanges can publish to it.
             arguments: such as ``alternate-exchange``.
 
         Raises:
-            NotFoundError: passive, and it is not there.
-            PreconditionFailedError: it is there, and is another kind.
-            AccessRefusedError: the user may not, or the name is reserved.
+            NotFoundError: ``passive`` is set, and the exchange does not exist.
+            PreconditionFailedError: the exchange exists with another type or other properties.
+            AccessRefusedError: the user has no permission, or the name is reserved.
 
-        Cancelled: it may have been made or not.
+        Cancelled: the exchange may have been created or not.
         """
         await self.make_exchange(
             name,
@@ -116,12 +114,14 @@ class Channel(ChannelBase[Delivery]):
         *,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Have messages of exchange ``source`` go to exchange ``destination`` (RabbitMQ's exchange.bind).
+        """Route messages of exchange ``source`` to exchange ``destination``.
+
+        This is RabbitMQ's exchange.bind.
 
         Raises:
-            NotFoundError: one of them does not exist.
+            NotFoundError: one of the exchanges does not exist.
 
-        Cancelled: it may have been bound or not.
+        Cancelled: the binding may have been made or not.
         """
         method = spec.ExchangeBind(
             destination=destination,
@@ -140,7 +140,12 @@ class Channel(ChannelBase[Delivery]):
         *,
         arguments: Mapping[str, Any] | None = None,
     ) -> None:
-        """Undo ``bind_exchange`` (RabbitMQ's exchange.unbind). Cancelled: it may have been unbound or not."""
+        """Remove the binding of a ``bind_exchange`` with the same arguments.
+
+        This is RabbitMQ's exchange.unbind.
+
+        Cancelled: the binding may have been removed or not.
+        """
         method = spec.ExchangeUnbind(
             destination=destination,
             source=source,
@@ -160,25 +165,27 @@ class Channel(ChannelBase[Delivery]):
         auto_delete: bool = False,
         arguments: Mapping[str, Any] | None = None,
     ) -> Queue:
-        """Make a queue, or find that it is there (0-9-1, queue.declare).
+        """Create a queue, or check that it exists (0-9-1, queue.declare).
 
         Args:
-            name: up to 255 octets; not beginning with ``amq.``; empty: the server chooses one. If the connection is lost
-                and comes back, such a queue is declared again, and has another name then. If it is lost before the answer,
-                the server may have made one more such queue, which stays there unless it is exclusive or expires.
-            passive: only look whether it is there.
-            durable: it outlives a restart of the server.
-            exclusive: only this connection uses it, and it goes with the connection.
-            auto_delete: it goes with its last consumer.
+            name: up to 255 octets; must not begin with ``amq.``. If it is empty, the server chooses a name. If
+                the connection is lost and restored, such a queue is declared again and gets another name. If
+                the connection is lost before the answer, the server may have created one more such queue, which
+                remains unless it is exclusive or expires.
+            passive: only check whether the queue exists.
+            durable: the queue survives a restart of the server.
+            exclusive: only this connection can use the queue, and the server deletes it together with the
+                connection.
+            auto_delete: the server deletes the queue together with its last consumer.
             arguments: such as ``x-queue-type``, ``x-max-length``, ``x-message-ttl``.
 
         Raises:
-            NotFoundError: passive, and it is not there.
-            PreconditionFailedError: it is there with other properties or arguments.
-            ResourceLockedError: it is another connection's.
-            AccessRefusedError: the user may not, or the name is reserved.
+            NotFoundError: ``passive`` is set, and the queue does not exist.
+            PreconditionFailedError: the queue exists with other properties or arguments.
+            ResourceLockedError: the queue is exclusive to another connection.
+            AccessRefusedError: the user has no permission, or the name is reserved.
 
-        Cancelled: it may have been made or not.
+        Cancelled: the queue may have been created or not.
         """
         known, message_count, consumer_count = await self.make_queue(
             name,
@@ -191,11 +198,14 @@ class Channel(ChannelBase[Delivery]):
         return Queue(self, known, message_count, consumer_count)
 
     def queue(self, name: str) -> Queue:
-        """The queue of this name, without asking the server: no right to declare is needed."""
+        """Return the queue of this name without a request to the server.
+
+        The user needs no permission to declare it.
+        """
         return Queue(self, self.connection.topology.name_of(name))
 
     async def delete_queue(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete a queue; as ``Queue.delete``. Cancelled: it may have been deleted or not."""
+        """Delete a queue, as ``Queue.delete``. Cancelled: it may be deleted or not."""
         return await self.queue(name).delete(if_unused=if_unused, if_empty=if_empty)
 
     # -- publishing -------------------------------------------------------------------------
@@ -210,23 +220,27 @@ class Channel(ChannelBase[Delivery]):
         properties: BasicProperties | None = None,
         **fields: Unpack[PublishProperties],
     ) -> None:
-        """Publish a message (0-9-1, basic.publish), and wait only until there is room to write it.
+        """Publish a message (0-9-1, basic.publish), without waiting for a confirm.
 
-        Whether it arrives is not known: ``Connection.open_publisher`` confirms it.
+        The call waits only until there is room to write the message; it does not report whether the message
+        arrives. To know that, use ``Connection.open_publisher``.
 
         Args:
-            exchange: its name, or an ``Exchange``; empty for the default exchange, which routes by the queue's name.
+            exchange: its name, or an ``Exchange``; empty for the default exchange, which routes by the queue's
+                name.
             routing_key: up to 255 octets.
             body: any octets.
-            mandatory: have it returned if no queue gets it; see ``returns``.
-            properties: all properties as one object, which may be used for many messages.
-            fields: single properties, such as ``delivery_mode=2``, ``headers={...}``, ``expiration="60000"`` (milliseconds).
+            mandatory: the server returns the message if it routes it to no queue; see ``returns``.
+            properties: all properties as one object, which can be used for many messages.
+            fields: single properties, such as ``delivery_mode=2``, ``headers={...}``, ``expiration="60000"``
+                (milliseconds).
 
         Raises:
-            LocalProtocolError: a property or name does not fit its type; both ``properties`` and ``fields``.
+            LocalProtocolError: a property or name does not fit its type; or both ``properties`` and ``fields``
+                are given.
 
-        It waits while the server blocks the connection (``Connection.blocked``), while it stops the channel's flow, and while
-        the connection is down and will come back.
+        The call waits while the server blocks the connection (``Connection.blocked``), while it stops the
+        channel's flow, and while the connection is down and will be restored.
 
         Cancelled: nothing was sent.
         """
@@ -241,19 +255,20 @@ class Channel(ChannelBase[Delivery]):
         """Limit the unsettled deliveries under way (0-9-1, basic.qos).
 
         Args:
-            prefetch: how many, 1 to 65535; None for no limit.
-            global_: for all consumers of the channel together; otherwise for each consumer that starts later.
+            prefetch: the limit, 1 to 65535; None for no limit.
+            global_: one limit for all consumers of the channel together; otherwise a limit for each consumer
+                that starts later.
 
         Raises:
-            LocalProtocolError: prefetch is 0 or out of its range.
+            LocalProtocolError: ``prefetch`` is out of its range.
 
-        Cancelled: it may hold already or not.
+        Cancelled: the new limit may be in force or not.
         """
         count = checked_prefetch(prefetch) or 0
 
         def request() -> Method:
             if not global_:
-                self._qos = count  # as of the request: one that a consumer sends behind it is newer
+                self._qos = count  # now, because a consumer may send a newer limit before the answer comes
             return spec.BasicQos(prefetch_count=count, global_=global_)
 
         await self.call(request)
@@ -272,7 +287,7 @@ class Channel(ChannelBase[Delivery]):
         tag: str,
         arguments: dict[str, Any],
     ) -> Consuming:
-        """A consumer that is yet to be made; see ``Queue.consume``."""
+        """Return a consumer that is not started yet; see ``Queue.consume``."""
         limit = self.prefetch if prefetch is DEFAULT else checked_prefetch(prefetch)
         return Consuming(
             self,
@@ -287,17 +302,18 @@ class Channel(ChannelBase[Delivery]):
             ),
         )
 
-    def before_consume(self, consumer: ChannelConsumer[Delivery]) -> None:
-        """Have the server know the prefetch of a consumer (0-9-1, basic.qos)."""
+    def before_consume(self, consumer: ConsumerBase[Delivery]) -> None:
+        """Send the prefetch of a consumer if it differs from the last (basic.qos)."""
         count = consumer.prefetch or 0
         if not consumer.no_ack and count != (self._qos or 0):
             self._qos = count
             self.ask(spec.BasicQos(prefetch_count=count))
 
     async def recover(self) -> None:
-        """Have the server give out again all that was delivered here and is not settled (0-9-1, basic.recover).
+        """Ask the server to deliver all unsettled deliveries again (basic.recover).
 
-        If the connection is lost before the answer, the loss does that, and nothing is sent again.
+        If the connection is lost before the answer, the request is not sent again, because the loss has the
+        same effect.
 
         Cancelled: it may be done or not.
         """
@@ -307,11 +323,11 @@ class Channel(ChannelBase[Delivery]):
     # -- settling ---------------------------------------------------------------------------
 
     def nack(self, tag: int, epoch: int, requeue: bool, multiple: bool) -> None:
-        """See ``Delivery.nack``."""
+        """Refuse a delivery; see ``Delivery.nack``."""
         self.settle(tag, epoch, spec.BasicNack(delivery_tag=tag, multiple=multiple, requeue=requeue))
 
     def put_back(self, delivery: Delivery) -> None:
-        """Return a delivery that no program has seen."""
+        """Return a delivery to the queue that the program has not received."""
         if not delivery.settled and self.engine.state is ChannelState.OPEN:
             delivery.nack()
 
@@ -332,7 +348,7 @@ class Channel(ChannelBase[Delivery]):
         self.on_confirmed(arrival.tags, refused=isinstance(arrival.method, spec.BasicNack))
 
     def on_confirmed(self, numbers: tuple[int, ...], *, refused: bool) -> None:
-        """Publishes were confirmed, or refused."""
+        """Take the server's confirms or refusals of publishes."""
 
     takes: ClassVar[Mapping[type[Method], Callable[[Any, Arrival], None]]] = {
         spec.BasicConsumeOk: ChannelBase[Delivery].take_consume_ok,
@@ -342,4 +358,4 @@ class Channel(ChannelBase[Delivery]):
         spec.BasicNack: _take_confirm,
         spec.ChannelFlowOk: ChannelBase[Delivery].take_flow_ok,
     }
-    """What is no answer to a request, but for deliveries; all else is."""
+    """The methods that are not answers to requests, without basic.deliver."""

@@ -1,132 +1,87 @@
-"""What channels of 0-9-1 and of 10.3 have in common for a program: requests, consumers, settling (0-9-1, 2.2.5).
+"""The parts that channels of the 0-9-1 and 10.3 clients share (0-9-1, 2.2.5).
 
-Requests wait for their answers; publishes, acknowledgements and refusals are written with the next pass of the connection.
-Acknowledgements of one pass are merged: ``basic.ack`` with ``multiple`` for all up to the first that is still unsettled. Methods
-are made by their names, out of the table of the version that the connection speaks.
+Requests wait for their answers. Publishes, acknowledgements and refusals are written with the next write of the
+connection, and acknowledgements are merged before: one ``basic.ack`` with ``multiple`` covers all up to the
+first that is still unsettled. Methods are created by name, from the method table of the version that the
+connection uses.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.events import Arrival
-from trio_amqp10.amqp091.states import ChannelState
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.amqp091.engine.events import Arrival
+from trio_amqp10.amqp091.engine.states import ChannelState
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
 from .delivery import DeliveryBase
 from .errors import DeliveryLostError, ReturnedMessage, channel_closed
-from .reply import Reply, TransportLostError, anew
-from .returns import Returns
+from .reply import Reply, TransportLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.amqp091.channel import Channel as EngineChannel
-    from trio_amqp10.amqp091.content import Content
-    from trio_amqp10.amqp091.events import ChannelClosed
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.engine.channel import Channel as EngineChannel
+    from trio_amqp10.amqp091.engine.events import ChannelClosed
+    from trio_amqp10.amqp091.wire.content import Content
+    from trio_amqp10.amqp091.wire.methods import Method
 
     from .connection_base import ConnectionBase
+    from .consumer import ConsumerBase
     from .topology import QueueName
 
-__all__ = ["ChannelBase", "D", "checked_prefetch"]
-
 D = TypeVar("D", bound=DeliveryBase)
-D_contra = TypeVar("D_contra", contravariant=True)
-"""What comes from a queue."""
-
 _log = logging.getLogger("trio_amqp10.amqp091")
 
 _RETURNS: Final = 100
-"""Returned messages that wait for a program to take them; the oldest are dropped, and that is logged."""
+"""Returned messages kept for the program; more drop the oldest, with a log line."""
 
 _OPENED: Final = Arrival(spec.ChannelOpenOk())
 
 
 def checked_prefetch(prefetch: int | None) -> int | None:
-    """Give back a prefetch if it can be one.
+    """Return ``prefetch`` if it is valid.
 
     Raises:
-        LocalProtocolError: it is 0, which would mean no limit, or not within 16 bits.
+        LocalProtocolError: it is not 1 to 65535 (0 would mean no limit in the protocol).
     """
     if prefetch is not None and not 1 <= prefetch <= 0xFFFF:
-        raise LocalProtocolError(f"a prefetch is 1 to 65535, or None for no limit: {prefetch}")
+        raise LocalProtocolError(f"prefetch={prefetch!r}: expected 1 to 65535, or None for no limit")
     return prefetch
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class ChannelConsumer(Protocol[D_contra]):
-    """What a channel asks of a consumer."""
-
-    tag: str
-    no_ack: bool
-    prefetch: int | None
-
-    @property
-    def queue(self) -> _Named:
-        """Where its deliveries come from."""
-        ...
-
-    def request(self) -> Method:
-        """What the server is sent, so that deliveries come."""
-        ...
-
-    def take(self, delivery: D_contra, /) -> None:
-        """A delivery came."""
-
-    @property
-    def closing(self) -> bool:
-        """Whether the program has closed it, so that no server is asked for it again."""
-        ...
-
-    def put_back(self) -> None:
-        """What has come and was not received is given back."""
-
-    def on_cancelled(self) -> None:
-        """The server has cancelled it."""
-
-    def on_lost(self) -> None:
-        """The transport was lost, and what came by it is void."""
-
-    def fail(self, failure: Exception, /) -> None:
-        """No delivery comes any more."""
-
-
 class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
-    """One channel, with what versions have in common.
+    """One channel, with the parts that both versions share.
 
-    Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError`` after the connection
-    is gone for good, and ``trio.ClosedResourceError`` after it was closed here. While a connection that reconnects is down,
-    calls wait until it is back. What a call sends it sends once, unless the connection is lost before the answer and comes
-    back: then it is sent again, so the server may carry it out twice. Each call whose second execution makes a difference
-    says which.
+    Every call raises ``ChannelClosedError`` after the server closed the channel, ``ConnectionClosedError``
+    after the connection is lost for good, and ``trio.ClosedResourceError`` after the channel was closed here.
+    While a connection that reconnects is down, calls wait until it is back. A call sends its request once,
+    unless the connection is lost before the answer, and restored: then the call sends the request again, so
+    the server may carry it out twice. If that makes a difference, the documentation of the call describes it.
 
     Attributes:
         connection: its connection.
-        engine: the engine's channel; another one after the connection came back.
-        epoch: how often the connection was lost: tags of earlier deliveries mean nothing now.
-        pace: checkpoints for calls that are cheaper than one.
+        engine: the engine's channel; replaced when the connection is restored.
+        epoch: how often the connection was lost. Delivery tags of an earlier epoch are not valid any more.
+        pace: limits how often cheap calls execute a checkpoint.
     """
 
     restores: bool = True
-    """Whether it comes back with its connection."""
+    """Whether the channel is opened again after a reconnect."""
 
     delivery_type: ClassVar[type[Any]]
-    """What is made of each delivery."""
+    """The class of the deliveries that a program receives."""
 
     deliver_method: ClassVar[type[Method]]
     ack_method: ClassVar[type[Method]]
-    """The methods that come and go with nearly every message."""
+    """The acknowledging method; a class attribute because it is used so often."""
 
     def __init__(self, connection: ConnectionBase[Any], prefetch: int | None) -> None:
         super().__init__()
@@ -136,12 +91,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.pace: CheckpointThrottle = CheckpointThrottle()
         self.prefetch: int | None = checked_prefetch(prefetch)
         self._replies: dict[int, tuple[Method, Reply]] = {}
-        self._flows: deque[Reply] = (
-            deque()
-        )  # a flow-ok is no answer to a method that the engine matches by object
+        # The engine does not match a flow-ok with the request, so flow replies have a list of their own.
+        self._flows: deque[Reply] = deque()
         self._paused = False
         self._opened = Reply()
-        self._consumers: dict[str, ChannelConsumer[D]] = {}
+        self._consumers: dict[str, ConsumerBase[D]] = {}
         self._numbered = 0
         self._acks: dict[int, None] = {}
         self._returned: deque[ReturnedMessage] = deque()
@@ -153,18 +107,18 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
 
     @property
     def number(self) -> int:
-        """Its number on the connection, from 1."""
+        """The channel number on the connection, from 1."""
         return self.engine.number
 
     @property
     def unsettled(self) -> int:
-        """Deliveries that are not settled, received or not."""
+        """The number of unsettled deliveries, received by the program or not."""
         return len(self.engine.numbers.deliveries) - len(self._acks) if self._attached else 0
 
     # -- opening and closing ----------------------------------------------------------------
 
     async def open(self) -> None:
-        """Open it on the server; ``ChannelOpening`` calls this."""
+        """Open the channel on the server."""
         connection = self.connection
         await connection.wait_recovered()
         connection.channels[self] = None
@@ -180,7 +134,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             connection.expect_no_more()
 
     def attach(self) -> list[Reply]:
-        """Open a channel of the engine; the answers to what was sent for that."""
+        """Open an engine channel. Return the replies to wait for until it is usable."""
         self.engine = self.connection.engine.open_channel(**self.opening())
         self.connection.attached[self.engine] = self
         self.engine.on_touch = self._on_touch
@@ -191,15 +145,20 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         return [self._opened, *(self.ask(method) for method in self.setup())]
 
     def opening(self) -> Mapping[str, Any]:
-        """The arguments of channel.open, in versions that have any."""
+        """Return the arguments of channel.open, for versions that have some."""
         return {}
 
     def setup(self) -> list[Method]:
-        """What is sent when the channel is opened, the first time and after each loss."""
+        """Return the requests to send when the channel is opened, also after a loss."""
         return []
 
     async def leave(self, *, failed: bool) -> None:
-        """The program leaves the channel's block, with an exception or without."""
+        """Finish and close the channel at the end of its block.
+
+        Args:
+            failed: whether the block ends with an exception; then nothing is finished, and no channel error is
+                raised.
+        """
         try:
             if not failed:
                 await self.finish()
@@ -207,17 +166,18 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             await self.aclose()
         if not failed and self._failure is not None and not self._failure_was_raised:
             self._failure_was_raised = True
-            raise anew(self._failure)
+            raise fresh_copy(self._failure)
 
     async def finish(self) -> None:
-        """What is waited for before a block is left without an exception."""
+        """Complete pending work before the block ends without an exception."""
 
     async def aclose(self) -> None:
-        """Close it (0-9-1, channel.close). The server puts back what was delivered and not settled.
+        """Close the channel (0-9-1, channel.close).
 
-        Waits for the server's answer, ``close_timeout`` seconds at most.
+        The server puts back messages that were delivered and not settled. The call waits for the server's
+        answer, at most ``close_timeout`` seconds.
 
-        Cancelled: the close is sent, and the answer is not waited for.
+        Cancelled: the close is sent, and the answer is not awaited.
         """
         if self._closed:
             await trio.lowlevel.checkpoint()
@@ -250,7 +210,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             connection.expect_no_more()
 
     def shut(self, failure: Exception | None) -> None:
-        """Nothing can be done on it any more; ``failure`` says why, None after our own close."""
+        """End all calls, consumers and replies of the channel.
+
+        Args:
+            failure: the reason; None if the channel was closed here.
+        """
         if self._failure is None:
             self._failure = failure
         self._closed = self._closed or failure is None
@@ -276,15 +240,15 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self._opened.fail(failure)
 
     def check(self) -> None:
-        """Raise if the channel is over."""
+        """Raise the reason if the channel is closed."""
         if self._closed:
             raise trio.ClosedResourceError("the channel is closed")
         if self._failure is not None:
             self._failure_was_raised = True
-            raise anew(self._failure)
+            raise fresh_copy(self._failure)
 
     def note_raised(self) -> None:
-        """A call has raised the channel's failure, so leaving it does not."""
+        """Note that a call raised the channel's failure, so that ``leave`` does not."""
         self._failure_was_raised = True
 
     # -- requests ---------------------------------------------------------------------------
@@ -302,32 +266,34 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             await self.wait()
 
     def make(self, name: str, /, **arguments: Any) -> Any:
-        """A method of the version that the connection speaks, by its name.
+        """Create a method by its name, in the version that the connection uses.
 
         Raises:
-            LocalProtocolError: the version has none of this name.
+            LocalProtocolError: the version has no method of this name.
         """
         return self.connection.engine.methods.make(name, **arguments)
 
     def ask(self, method: Method, late: Callable[[Arrival], None] | None = None) -> Reply:
-        """Send a request; its answer is to come.
+        """Send a request, and return the reply to wait for.
 
         Raises:
-            LocalProtocolError: it cannot be sent; nothing was.
+            LocalProtocolError: the request cannot be sent; nothing was sent.
         """
         self.flush_acks()
         self.engine.send(method)
         reply = Reply(late)
-        self._replies[id(method)] = (method, reply)  # the method too: while it lives, its id is no other's
+        self._replies[id(method)] = (method, reply)  # keeps the method alive, so that its id stays unique
         self.connection.wake_writer()
         return reply
 
     async def call(
         self, make: Callable[[], Method], late: Callable[[Arrival], None] | None = None
     ) -> Arrival:
-        """Send a request and wait for its answer; again if the connection is lost meanwhile, and comes back.
+        """Send a request and wait for its answer.
 
-        Cancelled: the request may have been carried out; its answer goes to ``late``.
+        If the connection is lost before the answer, and restored, the request is sent again.
+
+        Cancelled: the server may have carried out the request; its answer is passed to ``late``.
         """
         while True:
             arrival = await self.attempt(lambda: self.ask(make(), late))
@@ -335,9 +301,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
                 return arrival
 
     async def attempt(self, ask: Callable[[], Reply]) -> Arrival | None:
-        """Send a request once the channel can be used, and wait for its answer; None if the transport is lost before.
+        """Send a request once the channel is usable, and wait for its answer.
 
-        Cancelled: the request may have been carried out.
+        Return None if the transport is lost before the answer, and the connection will be restored.
+
+        Cancelled: the server may have carried out the request.
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self.connection.expect()
@@ -355,7 +323,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     # -- exchanges and queues ---------------------------------------------------------------
 
     async def make_exchange(self, name: str, **arguments: Any) -> None:
-        """Have an exchange made, or find that it is there; see ``declare_exchange``."""
+        """Create or check an exchange; see ``declare_exchange``."""
         method = self.make("exchange.declare", exchange=name, **arguments)
         await self.call(lambda: method)
         self.connection.topology.exchange_declared(method)
@@ -364,20 +332,24 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         """Delete an exchange and its bindings (0-9-1, exchange.delete).
 
         Raises:
-            PreconditionFailedError: ``if_unused``, and it has bindings.
+            PreconditionFailedError: ``if_unused`` is set, and the exchange has bindings.
 
-        Cancelled: it may have been deleted or not.
+        Cancelled: the exchange may have been deleted or not.
         """
         await self.call(lambda: self.make("exchange.delete", exchange=name, if_unused=if_unused))
         self.connection.topology.exchange_deleted(name)
 
     async def make_queue(self, name: str, **arguments: Any) -> tuple[QueueName, int, int]:
-        """Have a queue made, or find that it is there: its name, messages and consumers; see ``declare_queue``."""
+        """Create or check a queue; return its name, message count and consumer count.
+
+        See ``declare_queue``.
+        """
         method = self.make("queue.declare", queue=name, **arguments)
         topology = self.connection.topology
         try:
             while (arrival := await self.attempt(lambda: self.ask(method))) is None:
-                # The server may take the old connection for the owner for a while, which the recovery sits out.
+                # For a while the server may regard the old connection as the owner of an exclusive queue. The
+                # recovery waits for the end of that, so let the recovery declare the queue.
                 topology.expect_queue(method)
         except BaseException:
             topology.forget_expected(method)
@@ -389,7 +361,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     # -- publishing -------------------------------------------------------------------------
 
     async def wait_unblocked(self) -> None:
-        """Wait until a publish can be written; a checkpoint in any case."""
+        """Wait until a publish can be written; always execute a checkpoint."""
         if self._is_clear():
             await self.pace.checkpoint()
         while True:
@@ -411,14 +383,15 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         )
 
     def returns(self) -> Returns:
-        """Iterate over messages that came back: mandatory ones that no queue got (0-9-1, basic.return).
+        """Iterate over returned messages (0-9-1, basic.return).
 
-        A publisher reports its own by ``ReturnedError``. At most 100 wait here; the oldest are dropped.
+        The server returns a mandatory message that it can route to no queue. A publisher reports its own
+        returned messages by ``ReturnedError``. At most 100 messages wait here; the oldest are dropped.
         """
         return Returns(self)
 
     async def next_returned(self) -> ReturnedMessage:
-        """The next message that came back. Cancelled: none is lost."""
+        """Return the next returned message. Cancelled: no message is lost."""
         await trio.lowlevel.checkpoint()
         while not self._returned:
             self.check()
@@ -428,15 +401,18 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     # -- consuming --------------------------------------------------------------------------
 
     def new_consumer_tag(self) -> str:
-        """A name for a consumer, which no other of the channel has unless a program chose it."""
+        """Return a consumer tag that the channel has not generated before."""
         self._numbered += 1
         return f"consumer-{self._numbered}"
 
-    def before_consume(self, consumer: ChannelConsumer[D]) -> None:
-        """What is to be sent before a consumer begins."""
+    def before_consume(self, consumer: ConsumerBase[D]) -> None:
+        """Send requests that a consumer needs before its basic.consume."""
 
-    async def start_consumer(self, consumer: ChannelConsumer[D]) -> None:
-        """Ask for deliveries. After a loss the recovery asks for those of all consumers that are held, of this one too."""
+    async def start_consumer(self, consumer: ConsumerBase[D]) -> None:
+        """Ask for deliveries, and wait until the server confirms the consumer.
+
+        After a loss of the connection the recovery starts all registered consumers again, including this one.
+        """
         self.check()
         if consumer.tag in self._consumers:
             raise LocalProtocolError(f"the channel has a consumer {consumer.tag!r} already")
@@ -455,15 +431,15 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             consumer.put_back()
             raise
 
-    def _is_known(self, consumer: ChannelConsumer[D]) -> bool:
-        """Whether the server has confirmed the consumer on the transport that there is now."""
+    def _is_known(self, consumer: ConsumerBase[D]) -> bool:
+        """Whether the server has confirmed the consumer on the current transport."""
         return (
             self._attached
             and self.engine.state is ChannelState.OPEN
             and consumer.tag in self.engine.numbers.consumers
         )
 
-    def _ask_to_consume(self, consumer: ChannelConsumer[D]) -> Reply:
+    def _ask_to_consume(self, consumer: ConsumerBase[D]) -> Reply:
         self.before_consume(consumer)
         return self.ask(consumer.request())
 
@@ -471,15 +447,18 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         return self.ask(self.make("basic.cancel", consumer_tag=tag))
 
     def restart_consumers(self) -> list[Reply]:
-        """Ask again for the deliveries of all consumers that are held, after the connection came back."""
+        """Start all consumers again after a reconnect; return the replies to wait for."""
         flow = [self._ask_for_flow(active=False)] if self._paused else []
         held = [consumer for consumer in self._consumers.values() if not consumer.closing]
         return [*flow, *map(self._ask_to_consume, held)]
 
-    async def cancel(self, consumer: ChannelConsumer[D]) -> None:
-        """Have the server stop the deliveries of a consumer."""
+    async def cancel(self, consumer: ConsumerBase[D]) -> None:
+        """Stop the deliveries of a consumer (0-9-1, basic.cancel).
+
+        The call waits for the server's answer, at most ``close_timeout`` seconds.
+        """
         if not self._is_known(consumer) or self._closed or self._failure is not None:
-            self.drop_consumer(consumer)  # so that it is cancelled if its consume-ok is still to come
+            self.drop_consumer(consumer)  # if its consume-ok comes later, the consumer is cancelled then
             await trio.lowlevel.checkpoint()
             return
         reply = self._ask_to_cancel(consumer.tag)
@@ -488,12 +467,15 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             with trio.move_on_after(self.connection.close_timeout):
                 await reply.result()
         except (TransportLostError, trio.ClosedResourceError, trio.BrokenResourceError):
-            return  # it is gone with its channel
+            return  # the consumer has ended together with its channel or transport
         finally:
             self.connection.expect_no_more()
 
-    def forget_consumer(self, consumer: ChannelConsumer[D]) -> None:
-        """It is not to be started again; deliveries that are under way still come to it."""
+    def forget_consumer(self, consumer: ConsumerBase[D]) -> None:
+        """Forget an auto-delete queue if ``consumer`` was its last consumer here.
+
+        Deliveries that are already under way still reach the consumer.
+        """
         if not any(
             each.queue.name == consumer.queue.name
             for each in self._consumers.values()
@@ -501,18 +483,18 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         ):
             self.connection.topology.queue_unused(consumer.queue.name)
 
-    def drop_consumer(self, consumer: ChannelConsumer[D]) -> None:
-        """Its deliveries are put back from now on."""
+    def drop_consumer(self, consumer: ConsumerBase[D]) -> None:
+        """Remove a consumer. In 0-9-1 later deliveries for it are put back into the queue."""
         if self._consumers.get(consumer.tag) is consumer:
             del self._consumers[consumer.tag]
 
     async def flow(self, active: bool) -> None:
-        """Stop the server's deliveries on this channel, or let them go on (0-9-1, channel.flow).
+        """Stop or resume the server's deliveries on this channel (0-9-1, channel.flow).
 
-        RabbitMQ refuses to stop them (540), which ends the connection: limit them with ``qos`` there. What was stopped stays
-        stopped if the connection is lost and comes back.
+        RabbitMQ refuses to stop them (540), which ends the connection; use ``qos`` with RabbitMQ. If the
+        connection is lost and restored, deliveries that were stopped stay stopped.
 
-        Cancelled: it may hold already or not.
+        Cancelled: the change may be in force or not.
         """
         while await self.attempt(lambda: self._ask_for_flow(active=active)) is None:
             pass
@@ -528,7 +510,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     # -- settling ---------------------------------------------------------------------------
 
     def is_unsettled(self, tag: int, epoch: int) -> bool:
-        """Whether the server waits for an answer to a delivery."""
+        """Whether the program may still settle this delivery."""
         return (
             epoch == self.epoch
             and self._attached
@@ -537,7 +519,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         )
 
     def ack(self, tag: int, epoch: int, multiple: bool) -> None:
-        """See ``Delivery.ack``."""
+        """Acknowledge a delivery; see ``Delivery.ack``."""
         acks = self._acks
         if epoch != self.epoch or tag in acks or tag not in self.engine.numbers.deliveries or self._closed:
             self._refuse(tag, epoch)
@@ -552,14 +534,17 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         acks[tag] = None
 
     def reject(self, tag: int, epoch: int, requeue: bool) -> None:
-        """See ``Delivery.reject``."""
+        """Reject a delivery; see ``Delivery.reject``."""
         self.settle(tag, epoch, self.make("basic.reject", delivery_tag=tag, requeue=requeue))
 
     def put_back(self, delivery: D) -> None:
-        """Return a delivery that no program has seen, if the version can do that without the end of the channel."""
+        """Return a delivery to the queue that the program has not received.
+
+        Versions that could do that only by closing the channel do nothing here.
+        """
 
     def settle(self, tag: int, epoch: int, method: Method) -> None:
-        """Settle a delivery by a method, behind what was acknowledged before."""
+        """Settle a delivery by ``method``, after all earlier acknowledgements."""
         if not self.is_unsettled(tag, epoch) or self._closed:
             self._refuse(tag, epoch)
         self.flush_acks()
@@ -567,16 +552,16 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.connection.wake_writer()
 
     def _refuse(self, tag: int, epoch: int) -> None:
-        """Raise why a delivery cannot be settled."""
+        """Raise the reason why a delivery cannot be settled."""
         self.check()
         if epoch != self.epoch:
             raise DeliveryLostError(
-                f"delivery {tag} came before the connection was lost: the server gives the message out again"
+                f"delivery {tag} came before the connection was lost: the server delivers the message again"
             )
         raise LocalProtocolError(f"delivery {tag} is settled already, or came with no_ack")
 
     def flush_acks(self) -> None:
-        """Write the acknowledgements that wait, in as few methods as can be."""
+        """Write the pending acknowledgements in as few methods as possible."""
         acks = self._acks
         if not acks:
             return
@@ -591,7 +576,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         acks.clear()
 
     def flush_acks_if_possible(self) -> None:
-        """Write the acknowledgements that wait, before the connection is closed."""
+        """Write the pending acknowledgements if the channel is still open."""
         if self.is_usable and self.engine.state is ChannelState.OPEN:
             self.flush_acks()
 
@@ -607,12 +592,11 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         deliver, delivery_type = self.deliver_method, self.delivery_type
         while (arrival := next_arrival()) is not None:
             method: Any = arrival.method
-            if arrival.method.__class__ is deliver:  # by far most of them
+            if arrival.method.__class__ is deliver:  # the most frequent case first
                 delivery: D = delivery_type(self, method, arrival.content)
                 consumer = consumers.get(method.consumer_tag)
-                if (
-                    consumer is None
-                ):  # it was cancelled, and this was under way: the server gets it behind the cancel
+                if consumer is None:
+                    # The consumer was cancelled while this delivery was under way.
                     self.put_back(delivery)
                 else:
                     consumer.take(delivery)
@@ -624,45 +608,48 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
                 take(self, arrival)
 
     def take_answer(self, arrival: Arrival) -> None:
-        """An answer to a request, which settles its reply."""
+        """Settle the reply of the request that ``arrival`` answers."""
         found = self._replies.pop(id(arrival.request), None)
         if found is not None:
             found[1].settle(arrival)
 
     def take_consume_ok(self, arrival: Arrival) -> None:
-        """A basic.consume-ok. A consumer that the program has given up meanwhile is cancelled: nobody holds it."""
+        """Take a basic.consume-ok; cancel the consumer if the program has given it up."""
         method: Any = arrival.method
         if method.consumer_tag not in self._consumers and self.engine.state is ChannelState.OPEN:
             self._ask_to_cancel(method.consumer_tag)
         self.take_answer(arrival)
 
     def take_flow_ok(self, arrival: Arrival) -> None:
-        """A channel.flow-ok."""
+        """Settle the reply of the oldest channel.flow."""
         if self._flows:
             self._flows.popleft().settle(arrival)
 
     def take_return(self, arrival: Arrival) -> None:
-        """A basic.return."""
+        """Take a returned message (basic.return)."""
         method: Any = arrival.method
         content = arrival.content
         assert content is not None
         self.on_returned(ReturnedMessage(method, content.properties, content.body), content)
 
     def on_returned(self, message: ReturnedMessage, content: Content) -> None:
-        """A message came back."""
+        """Queue a returned message for ``returns``; drop the oldest if there are too many."""
         _ = content
         if len(self._returned) >= _RETURNS:
             dropped = self._returned.popleft()
-            _log.warning("%r is dropped: more than %d returned messages wait in returns()", dropped, _RETURNS)
+            _log.warning("dropped %r: more than %d returned messages wait in returns()", dropped, _RETURNS)
         self._returned.append(message)
         self._returns.wake()
 
     def on_opened(self) -> None:
-        """The server opened it."""
+        """Settle the reply of channel.open."""
         self._opened.settle(_OPENED)
 
     def on_closed(self, event: ChannelClosed) -> None:
-        """The server closed it, or we did for an error of the server's; what came before that counts."""
+        """React to a closed channel, after all methods that came before the close.
+
+        The server closed it, or the engine closed it for an error of the server, or the program did.
+        """
         self._take_arrivals()
         if event.close.reply_code != 200 or not self._closed:
             failure = self._failure or channel_closed(
@@ -671,14 +658,19 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             self.connection.attached.pop(event.channel, None)
             if self.connection.sits_out(failure):
                 self._attached = False
-                self._fail_replies(failure)  # to the recovery, which brings the whole connection back again
+                # The recovery waits for these replies; their failure makes it reconnect once more.
+                self._fail_replies(failure)
                 return
             self.shut(failure)
 
     def on_lost(self, failure: Exception | None) -> None:
-        """The transport is lost, for good if there is a ``failure``; what came before that counts."""
+        """React to the loss of the transport, after all methods that came before.
+
+        Args:
+            failure: the reason if the connection will not be restored; otherwise None.
+        """
         if self._attached:
-            self._take_arrivals()  # now: a delivery that is made later would have the next epoch
+            self._take_arrivals()  # before the epoch changes, because each delivery keeps the current epoch
         self._attached = False
         self.epoch += 1
         self._acks.clear()
@@ -693,12 +685,39 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.wake()
 
     def on_restored(self) -> None:
-        """The connection is back, and all declarations and consumers."""
+        """Wake all calls: the connection, its declarations and consumers are back."""
         self.wake()
 
     takes: ClassVar[Mapping[type[Method], Callable[[Any, Arrival], None]]]
-    """What is no answer to a request, but for deliveries; all else is."""
+    """The methods that are not answers to requests, without basic.deliver."""
 
     def __repr__(self) -> str:
         number = self.engine.number if self._attached else "none"
         return f"<{type(self).__name__} {number}, {len(self._consumers)} consumers>"
+
+
+class Returns:
+    """Iterates over the returned messages of a channel.
+
+    The iteration ends when the channel is closed here. It raises if the server closed the channel, or the
+    connection is lost for good.
+    """
+
+    __slots__ = ("_channel",)
+
+    def __init__(self, channel: ChannelBase[Any]) -> None:
+        self._channel = channel
+
+    def __aiter__(self) -> Returns:
+        return self
+
+    async def __anext__(self) -> ReturnedMessage:
+        """Return the next message.
+
+        Raises as calls of ``Channel`` if the channel is closed. Cancelled: no message is lost.
+        """
+        try:
+            found = await self._channel.next_returned()
+        except trio.ClosedResourceError:
+            raise StopAsyncIteration from None
+        return found

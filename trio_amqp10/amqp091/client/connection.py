@@ -1,6 +1,7 @@
-"""A 0-9-1 connection as a program sees it: channels, publishers, transactions, blocking by the server (0-9-1, class connection).
+"""The connection of the 0-9-1 client (0-9-1, class connection).
 
-What it has in common with a connection of 10.3 is in ``connection_base``, what happens after a loss in ``recovery``.
+It opens channels, publishers and transactions, and handles blocking by the server. ``connection_base`` has the
+parts that a connection of 10.3 has too; ``recovery`` reconnects after a loss.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import trio
 
-from trio_amqp10.amqp091.events import Arrival, Blocked, SecretAccepted, Unblocked
+from trio_amqp10.amqp091.engine.events import Arrival, Blocked, SecretAccepted, Unblocked
 from trio_amqp10.amqp091.spec import ConnectionUpdateSecretOk
 
 from .channel import Channel
+from .channel_opening import ChannelOpening
 from .connection_base import DEFAULT_PREFETCH, ConnectionBase, ConnectionStatistics
-from .opening import ChannelOpening
 from .publisher import Publisher
 from .reply import Reply, TransportLostError
 from .requester import RequesterOpening
@@ -25,7 +26,7 @@ from .transaction import Transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.amqp091.events import Event
+    from trio_amqp10.amqp091.engine.events import Event
 
 __all__ = ["Connection", "ConnectionStatistics"]
 
@@ -36,13 +37,14 @@ class Connection(ConnectionBase[Channel]):
     """One connection; made by ``open_connection``.
 
     Attributes:
-        engine, pump: of the transport that there is now, or was last.
+        engine, pump: those of the current transport, or of the last one.
         close_timeout: seconds to wait for the server's answer when something is closed.
-        recovery: brings it back; None without ``reconnect``.
-        topology, records: what was declared on it.
-        channels: those that are not closed.
-        loss: why it was lost last; None if it never was.
-        blocked: why the server takes no publishes now, such as ``"low on memory"``; None if it does. Publishes wait meanwhile.
+        recovery: the task that reconnects; None without ``reconnect``.
+        topology: the declarations of this connection, which are repeated after a reconnect.
+        channels: the channels that are not closed.
+        loss: the reason of the last loss; None if the connection was never lost.
+        blocked: the reason why the server accepts no publishes now, such as ``"low on memory"``; otherwise
+            None. Publishes wait meanwhile.
     """
 
     def __init__(self, close_timeout: float) -> None:
@@ -53,20 +55,23 @@ class Connection(ConnectionBase[Channel]):
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """The extensions that the server says it has, such as ``publisher_confirms``."""
+        """The extensions that the server announces, such as ``publisher_confirms``."""
         return self.engine.capabilities
 
     # -- what a program does ----------------------------------------------------------------
 
     def open_channel(self, *, prefetch: int | None = DEFAULT_PREFETCH) -> ChannelOpening[Channel]:
-        """Open a channel: ``async with connection.open_channel() as channel`` (0-9-1, channel.open).
+        """Open a channel: ``async with connection.open_channel() as channel``.
+
+        This is channel.open of 0-9-1.
 
         Args:
             prefetch: unsettled deliveries under way for each of its consumers, 1 to 65535; None for no limit.
 
         Raises (on entering):
-            LocalProtocolError: as many channels as were agreed are open, or the prefetch is out of its range.
-            ConnectionClosedError: the connection is gone.
+            LocalProtocolError: the agreed number of channels is already open, or ``prefetch`` is out of its
+                range.
+            ConnectionClosedError: the connection is closed or lost.
         """
         return ChannelOpening(lambda: Channel(self, prefetch))
 
@@ -75,12 +80,13 @@ class Connection(ConnectionBase[Channel]):
     ) -> ChannelOpening[Publisher]:
         """Open a channel whose publishes are confirmed (RabbitMQ's confirm.select).
 
-        Leaving its block waits until every publish has ended, and raises the first failure that no program asked for.
+        Leaving its block waits until every publish has ended, and raises the first failure that the program has
+        not asked for.
 
         Args:
             window: publishes that may wait for their confirm.
-            republish: if the connection is lost and comes back, publish again what was not confirmed (at least once); False:
-                that is in doubt, and raises ``PublishInDoubtError``.
+            republish: if the connection is lost and restored, publish unconfirmed messages again (at least
+                once). If False, they are in doubt and raise ``PublishInDoubtError``.
             prefetch: as for ``open_channel``.
 
         Raises (on entering): as ``open_channel``.
@@ -88,33 +94,39 @@ class Connection(ConnectionBase[Channel]):
         return ChannelOpening(lambda: Publisher(self, prefetch, window=window, republish=republish))
 
     def open_transaction(self, *, prefetch: int | None = DEFAULT_PREFETCH) -> ChannelOpening[Transaction]:
-        """Open a channel with transactions (0-9-1, tx.select): leaving commits, or rolls back after an exception.
+        """Open a channel with transactions (0-9-1, tx.select).
+
+        Leaving its block commits, or rolls back after an exception.
 
         Raises (on entering): as ``open_channel``.
         """
         return ChannelOpening(lambda: Transaction(self, prefetch))
 
     def open_requester(self, routing_key: str, exchange: str = "") -> RequesterOpening:
-        """Send requests and wait for replies, over RabbitMQ's direct reply-to.
+        """Open a requester, which sends requests and waits for replies.
+
+        It uses RabbitMQ's direct reply-to.
 
         Args:
-            routing_key: with the default exchange, the queue that takes the requests.
-            exchange: another exchange.
+            routing_key: with the default exchange, the queue that receives the requests.
+            exchange: the exchange to publish to; empty for the default exchange.
 
         Raises (on entering): as ``open_channel``.
         """
         return RequesterOpening(self, routing_key, exchange)
 
     async def update_secret(self, secret: bytes, reason: str = "") -> None:
-        """Give the server a new token, where the login was one (RabbitMQ's connection.update-secret).
+        """Send a new token to a server that authenticated the connection by token.
 
-        A connection that reconnects logs in with what it was opened with: give it a mechanism that fetches tokens. If it is
-        lost before the answer and comes back, the server is given the token again.
+        This is RabbitMQ's connection.update-secret. A connection that reconnects logs in with its original
+        ``sasl`` argument: pass a mechanism that fetches tokens. If the connection is lost before the answer, and
+        restored, the token is sent again.
 
         Raises:
-            ConnectionClosedError: the server refuses it, which ends the connection; or the connection is gone.
+            ConnectionClosedError: the server refuses the token, which ends the connection; or the connection is
+                lost.
 
-        Cancelled: the server may have it or not.
+        Cancelled: the server may have the token or not.
         """
         self.expect()
         try:
@@ -133,10 +145,10 @@ class Connection(ConnectionBase[Channel]):
             self.expect_no_more()
 
     async def wait_unblocked(self) -> None:
-        """Wait until the server takes publishes.
+        """Wait until the server accepts publishes.
 
         Raises:
-            ConnectionClosedError: the connection is gone.
+            ConnectionClosedError: the connection is lost.
 
         Cancelled: nothing has happened.
         """
@@ -150,11 +162,11 @@ class Connection(ConnectionBase[Channel]):
     # -- what its channels use --------------------------------------------------------------
 
     def declaring_channel(self) -> Channel:
-        """As of ``ConnectionBase``."""
+        """Return a channel that is not opened yet, on which recovery declares again."""
         return Channel(self, None)
 
     def fail_requests(self, failure: Exception) -> None:
-        """As of ``ConnectionBase``: new secrets that the server has not taken."""
+        """Fail the token updates that the server has not answered."""
         while self._secrets:
             self._secrets.popleft().fail(failure)
 
@@ -162,12 +174,12 @@ class Connection(ConnectionBase[Channel]):
 
     def _on_blocked(self, event: Blocked) -> None:
         self.blocked = event.reason or "no reason given"
-        _log.warning("the server takes no publishes for now: %s", self.blocked)
+        _log.warning("the server blocks publishes for now: %s", self.blocked)
         self.wake_all()
 
     def _on_unblocked(self, _event: Unblocked) -> None:
         self.blocked = None
-        _log.info("the server takes publishes again")
+        _log.info("the server accepts publishes again")
         self.wake_all()
 
     def _on_secret_accepted(self, _event: SecretAccepted) -> None:

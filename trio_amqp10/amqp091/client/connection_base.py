@@ -1,26 +1,28 @@
-"""What connections of 0-9-1 and of 10.3 have in common for a program: their channels, and their end (0-9-1, 2.2.4).
+"""The parts that connections of the 0-9-1 and 10.3 clients share (0-9-1, 2.2.4).
 
-Turns events of the engine into objects and wake-ups. Octets are the pump's business, transports those of ``dialling``, and what
-happens after a loss that of ``recovery``.
+A connection passes the engine's events to its channels and wakes the tasks that wait. The pump moves octets,
+``dialling_base`` opens transports, and ``recovery`` reconnects after a loss.
 
-What is read while nothing is consumed
---------------------------------------
+When the connection stops reading
+---------------------------------
 
-A prefetch alone limits deliveries. A consumer that settles nothing, or that has no prefetch, may have more under
-way than its buffer takes: then the whole connection is not read until a program receives from it, and the transport holds
-the server back. While any call waits for an answer of the server the connection is read in any case, because the answer
-stands behind these deliveries; until it comes the buffer may grow over its bound.
+Only a prefetch limits deliveries. A consumer with ``no_ack``, or without a prefetch, may have more deliveries
+under way than its buffer holds. Then the connection reads nothing until the program receives from that
+consumer, and the transport holds the server back. While a call waits for an answer of the server, the
+connection reads nevertheless, because the answer comes after these deliveries; until it comes, the buffer may
+grow over its limit.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypedDict, TypeVar
 
 import trio
 
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import (
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import (
     Challenged,
     ChannelClosed,
     ChannelOpened,
@@ -29,37 +31,38 @@ from trio_amqp10.amqp091.events import (
     ConnectionOpened,
     Started,
 )
-from trio_amqp10.amqp091.states import ConnectionState
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.net.pump import READ_SIZE, Pump
+from trio_amqp10.amqp091.engine.states import ConnectionState
+from trio_amqp10.core.errors import RemoteProtocolError
+from trio_amqp10.net.errors import fresh_copy
+from trio_amqp10.net.pump import READ_SIZE, Pump, Traffic
+from trio_amqp10.net.recovery_events import Changes
 from trio_amqp10.net.waiters import Waiter
-from trio_amqp10.peer.recovery_events import Changes
-from trio_amqp10.peer.statistics import ConnectionCounters
 
 from .errors import ConnectionClosedError, connection_closed, connection_lost
-from .reply import TransportLostError, anew
+from .reply import TransportLostError
 from .topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.amqp091.channel import Channel as EngineChannel
-    from trio_amqp10.amqp091.events import Event
-    from trio_amqp10.peer.recovery_base import RecoveryBase
-
-__all__ = ["DEFAULT_PREFETCH", "ClientEngine", "ConnectionBase", "ConnectionStatistics"]
+    from trio_amqp10.amqp091.engine.channel import Channel as EngineChannel
+    from trio_amqp10.amqp091.engine.events import Event
+    from trio_amqp10.net.recovery_base import RecoveryBase
 
 DEFAULT_PREFETCH = 100
-"""Unsettled deliveries under way for each consumer, unless a program says otherwise."""
+"""Unsettled deliveries under way for each consumer, if a program sets no prefetch."""
 
 
 class ConnectionStatistics(TypedDict):
-    """What ``Connection.statistics`` reports. Totals are since it was opened, whatever transports it had since."""
+    """The figures of ``Connection.statistics``.
+
+    Totals count from the opening of the connection, over all of its transports.
+    """
 
     state: str
-    """``OPEN``, or another state of the handshake or the end."""
+    """``OPEN``, or another state of the handshake or of the close."""
     transports: int
-    """How often it was dialled with success."""
+    """How often it was dialled successfully."""
     octets_in: int
     octets_out: int
     reads: int
@@ -68,15 +71,15 @@ class ConnectionStatistics(TypedDict):
     """Octets that wait to be written now."""
     channels: int
     blocked: bool
-    """Whether the server takes no publishes now."""
+    """Whether the server accepts no publishes now."""
 
 
 class ClientEngine(Engine):
-    """A client's engine, before whose writes acknowledgements are merged.
+    """A client's engine that merges acknowledgements before each write.
 
     Attributes:
-        unflushed: channels with acknowledgements that wait.
-        lost_in: the state in which the transport was lost; None if it was not.
+        unflushed: channels with pending acknowledgements.
+        lost_in: the state in which the transport was lost; None if it was not lost.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -85,7 +88,7 @@ class ClientEngine(Engine):
         self.lost_in: ConnectionState | None = None
 
     def data_to_send(self) -> bytes | None:
-        """As ``Engine.data_to_send``."""
+        """Write pending acknowledgements, then return the octets to send."""
         if self.unflushed:
             for channel in self.unflushed:
                 channel.flush_acks()
@@ -93,16 +96,16 @@ class ClientEngine(Engine):
         return super().data_to_send()
 
     def has_output(self) -> bool:
-        """As ``Engine.has_output``."""
+        """Whether there is something to send, pending acknowledgements included."""
         return bool(self.unflushed) or super().has_output()
 
     def receive_eof(self, now: float) -> None:
-        """As ``Engine.receive_eof``."""
+        """Note the state, then react to the end of the peer's octets."""
         self._note_loss()
         super().receive_eof(now)
 
     def transport_lost(self) -> None:
-        """As ``Engine.transport_lost``."""
+        """Note the state, then react to the loss of the transport."""
         self._note_loss()
         super().transport_lost()
 
@@ -112,47 +115,51 @@ class ClientEngine(Engine):
 
 
 class ConnectionChannel(Protocol):
-    """What a connection asks of its channels."""
+    """The methods of a channel that a connection calls.
+
+    ``ChannelBase`` implements them; a protocol avoids a circle of imports.
+    """
 
     def wake(self) -> None:
-        """Look again: something has changed."""
+        """Wake the tasks that wait for a change of the channel."""
 
     def flush_acks(self) -> None:
-        """Hand the acknowledgements that wait to the engine."""
+        """Pass the pending acknowledgements to the engine."""
 
     def flush_acks_if_possible(self) -> None:
-        """As ``flush_acks``, unless the channel is over."""
+        """Pass the pending acknowledgements to the engine if the channel is still open."""
 
     def on_opened(self) -> None:
-        """The server has opened it."""
+        """React to channel.open-ok."""
 
     def on_closed(self, event: ChannelClosed) -> None:
-        """The server has closed it."""
+        """React to the end of the channel."""
 
     def on_lost(self, failure: Exception | None) -> None:
-        """The transport was lost; ``failure`` if for good."""
+        """React to the loss of the transport; ``failure`` is set if it is final."""
 
     def on_restored(self) -> None:
-        """The connection is back, and all that was there."""
+        """React to the return of the connection, its declarations and consumers."""
 
     def shut(self, failure: Exception | None) -> None:
-        """Nothing can be done on it any more."""
+        """End the channel; ``failure`` is the reason, None if it was closed here."""
 
 
 C = TypeVar("C", bound=ConnectionChannel)
 
 
 class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
-    """One connection, with what versions have in common.
+    """One connection, with the parts that both versions share.
 
     Attributes:
-        engine, pump: of the transport that there is now, or was last.
+        engine, pump: those of the current transport, or of the last one.
         close_timeout: seconds to wait for the server's answer when something is closed.
-        recovery: brings it back; None without ``reconnect``.
-        topology: what was declared on it.
-        channels: those that are not closed.
-        loss: why it was lost last; None if it never was.
-        blocked: why the server takes no publishes now, such as ``"low on memory"``; None if it does. Publishes wait meanwhile.
+        recovery: the task that reconnects; None without ``reconnect``.
+        topology: the declarations of this connection, which are repeated after a reconnect.
+        channels: the channels that are not closed.
+        loss: the reason of the last loss; None if the connection was never lost.
+        blocked: the reason why the server accepts no publishes now, such as ``"low on memory"``; otherwise
+            None. Publishes wait meanwhile.
     """
 
     def __init__(self, close_timeout: float) -> None:
@@ -167,7 +174,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         self.loss: ConnectionClosedError | RemoteProtocolError | None = None
         self.blocked: str | None = None
         self.braked: bool = False
-        self.totals: ConnectionCounters = ConnectionCounters()
+        self.totals: Traffic = Traffic()
         self.closed_here: bool = False
         self._opened = False
         self._restored = False
@@ -180,12 +187,15 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
 
     @property
     def server_properties(self) -> Mapping[str, Any]:
-        """What the server says of itself: product, version, capabilities and so on (0-9-1, connection.start)."""
+        """The server's product, version, capabilities and so on (0-9-1, connection.start)."""
         return self.engine.peer_properties
 
     @property
     def heartbeat(self) -> int:
-        """Seconds of the interval that was agreed; 0 for none. A server that is silent for two intervals is given up."""
+        """The agreed heartbeat interval in seconds; 0 if there are no heartbeats.
+
+        A server that sends nothing for two intervals is regarded as lost.
+        """
         return self.engine.heartbeat
 
     @property
@@ -195,11 +205,11 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
 
     @property
     def is_live(self) -> bool:
-        """Whether there is a transport on which the handshake is done."""
+        """Whether there is a transport on which the handshake is complete."""
         return self._opened and not self._over
 
     def statistics(self) -> ConnectionStatistics:
-        """What it has done since it was opened, and where it stands: plain figures."""
+        """Return figures: totals since the connection was opened, and the current state."""
         totals = self.totals
         return {
             "state": self.engine.state.name,
@@ -214,18 +224,21 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         }
 
     def changes(self, *, attempts: bool = False) -> Changes:
-        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
+        """Iterate over losses and returns of a connection that reconnects; see ``Change``.
+
+        The iteration ends together with the connection.
 
         Args:
-            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
+            attempts: also report each failed attempt to dial; consecutive attempts that were not read yet are
+                one change.
         """
         return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
 
     async def wait_closed(self) -> None:
-        """Wait until the connection is over for good.
+        """Wait until the connection is closed or lost for good.
 
         Raises:
-            ConnectionClosedError: not by our own close.
+            ConnectionClosedError: the connection was not closed by this program.
 
         Cancelled: nothing has happened.
         """
@@ -233,16 +246,18 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         while not (self._over and not self.comes_back):
             await self.wait()
         if not self.closed_here and self.loss is not None:
-            raise anew(self.loss)
+            raise fresh_copy(self.loss)
 
     async def aclose(self, code: int = 200, text: str = "") -> None:
-        """Close it, and all its channels (0-9-1, connection.close). Acknowledgements that wait are written first.
+        """Close the connection and all its channels (0-9-1, connection.close).
+
+        Pending acknowledgements are written first.
 
         Args:
             code: the reply code to send.
             text: the reply-text, 255 octets at most.
 
-        Cancelled: the close gets a second to be written.
+        Cancelled: the close gets one second to be written.
         """
         if not self.closed_here:
             if self.recovery is not None:
@@ -265,33 +280,33 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
 
     @property
     def comes_back(self) -> bool:
-        """Whether a loss is not the end."""
+        """Whether the connection reconnects after a loss."""
         return self.recovery is not None and not self.recovery.stopped and not self.closed_here
 
     def covers(self, loss: Exception) -> bool:
-        """Whether this loss is not the end."""
+        """Whether the connection reconnects after this loss."""
         return self.recovery is not None and self.recovery.covers(loss)
 
     def sits_out(self, refusal: Exception) -> bool:
-        """Whether the connection is coming back, and tries again what was refused so."""
+        """Whether the connection is being restored, and will retry the refused request."""
         return self.recovery is not None and self.recovery.sits_out(refusal)
 
     def declaring_channel(self) -> C:
-        """A channel that is yet to be opened, on which what was declared is declared again."""
+        """Return a channel that is not opened yet, on which recovery declares again."""
         raise NotImplementedError
 
     def fail_requests(self, failure: Exception) -> None:
-        """Requests of the connection itself will not be answered."""
+        """Fail the requests of the connection itself that have no answer yet."""
 
     def wake_writer(self) -> None:
-        """There is something to write."""
+        """Notify the pump that there is something to write."""
         self.pump.wake_writer()
 
     async def wait_recovered(self) -> None:
-        """Wait until channels can be used; a checkpoint in any case.
+        """Wait until channels can be used; always execute a checkpoint.
 
         Raises:
-            ConnectionClosedError: they never will be again.
+            ConnectionClosedError: the connection is lost for good.
             trio.ClosedResourceError: the connection was closed here.
         """
         await trio.lowlevel.checkpoint()
@@ -301,27 +316,27 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
             if self.is_up:
                 return
             if not self.comes_back:
-                raise anew(self.loss or connection_lost("it was never opened"))
+                raise fresh_copy(self.loss or connection_lost("the connection was never opened"))
             await self.wait()
 
     def brake(self, consumer: object) -> None:
-        """A consumer has enough: read nothing until it has room, unless an answer is awaited."""
+        """Stop reading until ``consumer`` has room, except while an answer is awaited."""
         self._full[consumer] = None
         self._update_brake()
 
     def release(self, consumer: object) -> None:
-        """A consumer has room."""
+        """Note that ``consumer`` has room again."""
         if self._full.pop(consumer, self) is None:
             self._update_brake()
 
     def expect(self) -> None:
-        """A call begins to wait for the server."""
+        """Count a call that begins to wait for the server."""
         self._expected += 1
         if self._expected == 1 and self._full:
             self._update_brake()
 
     def expect_no_more(self) -> None:
-        """A call waits no more."""
+        """Count a call that has finished waiting for the server."""
         self._expected -= 1
         if not self._expected and self._full:
             self._update_brake()
@@ -336,7 +351,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
     # -- one transport ----------------------------------------------------------------------
 
     def begin(self, engine: ClientEngine, stream: trio.abc.Stream, nursery: trio.Nursery) -> None:
-        """Have a transport, on which the handshake begins."""
+        """Use ``stream`` as the transport, before the handshake."""
         self.engine = engine
         self.attached.clear()
         self._handshake.clear()
@@ -347,25 +362,36 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         self.pump.start(nursery)
 
     async def next_of_handshake(self) -> Started | Challenged | ConnectionOpened:
-        """The server's next method of the handshake that needs an answer, or its end."""
+        """Wait for the next handshake event that the login must handle."""
         while not self._handshake:
             if self._over:
                 assert self.loss is not None
-                raise anew(self.loss)
+                raise fresh_copy(self.loss)
             await self.wait()
         event = self._handshake.popleft()
         assert isinstance(event, Started | Challenged | ConnectionOpened)
         return event
 
+    async def hang_up(self) -> None:
+        """Close the current transport.
+
+        Cancelled: the last frames are still written, for at most one second.
+        """
+        await self.pump.part(partial(self.engine.close, trio.current_time()))
+
+    def lost_to(self) -> Exception:
+        """Return the reason for the loss of the last transport."""
+        return self.loss or connection_lost("the transport ended")
+
     def on_ready(self) -> None:
-        """The handshake is done, and what was declared is there again: channels can be used."""
+        """Wake all calls: the handshake and the repeated declarations are complete."""
         self._restored = True
         for channel in list(self.channels):
             channel.on_restored()
         self.wake()
 
     def fail(self, failure: Exception) -> None:
-        """It will not come back."""
+        """End all channels and requests, because the connection will not be restored."""
         if not isinstance(failure, ConnectionClosedError | RemoteProtocolError):
             failure = connection_lost(str(failure), failure)
         self.loss = failure
@@ -418,7 +444,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         ChannelOpened: _on_channel_opened,
         ChannelClosed: _on_channel_closed,
     }
-    """What each event of the engine is answered with."""
+    """The reaction to each event of the engine."""
 
     def _on_over(self) -> None:
         failure = self.pump.failure
@@ -432,11 +458,11 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         if isinstance(failure, RemoteProtocolError):
             if not self._opened:
                 return failure
-            return connection_lost(f"the server broke a rule: {failure}", failure)
+            return connection_lost(f"the server violated the protocol: {failure}", failure)
         return connection_lost(str(failure) or repr(failure), failure)
 
     def go_down(self, loss: ConnectionClosedError | RemoteProtocolError) -> None:
-        """The transport is of no use any more."""
+        """React to the loss of the transport; wait for recovery or end all channels."""
         if self._over:
             return
         self._over = True
@@ -452,7 +478,7 @@ class ConnectionBase(Waiter, trio.abc.AsyncResource, Generic[C]):
         self.wake_all()
 
     def wake_all(self) -> None:
-        """Have all that waits look again."""
+        """Wake the tasks that wait for the connection or for one of its channels."""
         for channel in list(self.channels):
             channel.wake()
         self.wake()

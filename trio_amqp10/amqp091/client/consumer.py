@@ -1,7 +1,8 @@
-"""A consumer: an iterator over what a queue delivers (0-9-1, basic.consume, 3.2.1).
+"""A consumer: an iterator over the deliveries of a queue (0-9-1, basic.consume).
 
-How far the server may run ahead is the prefetch. Where it does not apply, because the consumer settles nothing or has no
-limit, the buffer has a bound of its own, above which the connection is not read; see ``Connection``.
+The prefetch limits how many deliveries the server sends ahead. It has no effect on a consumer with ``no_ack``,
+or with the prefetch None; the buffer of such a consumer has a limit of its own, above which the connection
+reads nothing. See ``connection_base``.
 """
 
 from __future__ import annotations
@@ -12,40 +13,40 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import trio
 
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import Waiter
 
 from .delivery import Delivery, DeliveryBase
 from .errors import ConsumerCancelledError
-from .reply import anew
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.wire.methods import Method
 
     from .channel_base import ChannelBase
     from .queues import QueueBase
 
-__all__ = ["Consumer", "ConsumerBase", "ConsumerOpening", "Consuming"]
-
 D = TypeVar("D", bound=DeliveryBase)
 
 _OCTETS: Final = 1024 * 1024
-"""Octets that a consumer without a prefetch may have waiting."""
+"""Octets that may wait in a consumer without a prefetch."""
 
 
 class ConsumerBase(Waiter, Generic[D]):
-    """A consumer, with what versions have in common.
+    """A consumer, with the parts that both versions share.
 
-    Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
+    The iteration ends without an error after this consumer was closed here. Several tasks may share one
+    consumer.
 
     Attributes:
         tag: its name on the channel.
-        queue: what it consumes.
-        no_ack: whether the server forgets each message as it sends it.
+        queue: the queue that it consumes.
+        no_ack: whether the server forgets each message when it sends it.
         prefetch: unsettled deliveries that the server may have under way; None for no limit.
-        on_delivery: called with each delivery as it comes, in place of iterating; None to iterate.
+        on_delivery: a function that is called with each delivery as it comes, instead of iterating; None to
+            iterate.
     """
 
     __slots__ = (
@@ -89,22 +90,22 @@ class ConsumerBase(Waiter, Generic[D]):
 
     @property
     def buffered(self) -> int:
-        """Deliveries that came and were not received yet."""
+        """The number of deliveries that came and were not received yet."""
         return len(self._buffer)
 
     @property
     def closing(self) -> bool:
-        """Whether the program has closed it."""
+        """Whether the program has closed the consumer."""
         return self._closed
 
     def request(self) -> Method:
-        """What the server is sent."""
+        """Return the request that starts the deliveries."""
         raise NotImplementedError
 
     # -- what the channel reports -----------------------------------------------------------
 
     def take(self, delivery: D) -> None:
-        """A delivery came."""
+        """Take a delivery."""
         if self.on_delivery is not None:
             self.on_delivery(delivery)
             return
@@ -117,19 +118,19 @@ class ConsumerBase(Waiter, Generic[D]):
             self.wake()
 
     def on_cancelled(self) -> None:
-        """The server cancelled it."""
+        """React to a basic.cancel of the server."""
         self._cancelled = True
         self.fail(ConsumerCancelledError(self.tag, self.queue.name))
 
     def on_lost(self) -> None:
-        """The transport is lost, and the connection will come back: the server gives out again what was not settled."""
+        """Drop deliveries that the server will deliver again after the reconnect."""
         if not self.no_ack:
             self._buffer.clear()
             self._octets = 0
         self._channel.connection.release(self)
 
     def fail(self, failure: Exception) -> None:
-        """Nothing more will come; what came can be received."""
+        """Note that no more deliveries will come; those in the buffer can be received."""
         if self._failure is None:
             self._failure = failure
         self.wake()
@@ -140,7 +141,10 @@ class ConsumerBase(Waiter, Generic[D]):
         return self
 
     async def __anext__(self) -> D:
-        """The next delivery; errors and cancellation as ``receive``, but for the end after our own close."""
+        """Return the next delivery; errors and cancellation as ``receive``.
+
+        After the consumer was closed here, the iteration ends instead of raising.
+        """
         if self._buffer:
             await self._channel.pace.checkpoint()
             if self._buffer:
@@ -150,17 +154,25 @@ class ConsumerBase(Waiter, Generic[D]):
         except trio.ClosedResourceError:
             raise StopAsyncIteration from None
 
-    async def receive(self) -> D:
-        """The next delivery.
+    async def receive(self, *, timeout: float | None = None) -> D:  # noqa: ASYNC109
+        """Wait for the next delivery and return it.
+
+        Args:
+            timeout: seconds to wait at most; None for any time.
 
         Raises:
-            ConsumerCancelledError: the server cancelled the consumer, e.g. since the queue was deleted.
+            trio.TooSlowError: no delivery came within ``timeout``; none is lost.
+            ConsumerCancelledError: the server cancelled the consumer, for example because the queue was
+                deleted.
             ChannelClosedError: the server closed the channel.
-            ConnectionClosedError: the connection is gone, and will not come back.
+            ConnectionClosedError: the connection is closed or lost, and will not be restored.
             trio.ClosedResourceError: the consumer was closed here.
 
-        Cancelled: nothing is lost; the delivery stays for the next call.
+        Cancelled: no delivery is lost; the next call returns it.
         """
+        if timeout is not None:
+            with trio.fail_after(timeout):
+                return await self.receive()
         if self._buffer:
             await self._channel.pace.checkpoint()
         while not self._buffer:
@@ -168,21 +180,25 @@ class ConsumerBase(Waiter, Generic[D]):
         return self._pop()
 
     async def receive_many(self, maximum: int = 100) -> list[D]:
-        """The deliveries that are there, at least one and at most ``maximum``; errors and cancellation as ``receive``."""
+        """Wait for at least one delivery; return up to ``maximum`` that are there.
+
+        Errors and cancellation as ``receive``.
+        """
         if maximum < 1:
-            raise ValueError(f"maximum is at least 1: {maximum}")
+            raise ValueError(f"maximum={maximum!r}: expected at least 1")
         found = [await self.receive()]
         while self._buffer and len(found) < maximum:
             found.append(self._pop())
         return found
 
     async def aclose(self) -> None:
-        """Cancel the consumer, wait for the server's answer, and put back what was not received (basic.cancel).
+        """Cancel the consumer and put back deliveries that were not received.
 
-        With ``no_ack`` what was not received is lost: the server has forgotten it. Deliveries that were received stay as they
-        are, and can still be settled.
+        This is basic.cancel of 0-9-1; the call waits for the server's answer. With ``no_ack`` deliveries that
+        were not received are lost, because the server has forgotten them. Deliveries that were received can
+        still be settled.
 
-        Cancelled: the cancel is sent, and the server's answer is not waited for.
+        Cancelled: the cancel is sent, and the server's answer is not awaited.
         """
         if self._closed:
             await trio.lowlevel.checkpoint()
@@ -202,7 +218,7 @@ class ConsumerBase(Waiter, Generic[D]):
             self.put_back()
 
     def put_back(self) -> None:
-        """Return what was not received to the queue."""
+        """Return the deliveries that were not received to the queue."""
         unread, self._buffer = self._buffer, deque()
         self._octets = 0
         if not self.no_ack:
@@ -216,7 +232,7 @@ class ConsumerBase(Waiter, Generic[D]):
             await trio.lowlevel.checkpoint()
             if not isinstance(self._failure, ConsumerCancelledError):
                 self._channel.note_raised()
-            raise anew(self._failure)
+            raise fresh_copy(self._failure)
         await self.wait()
         self._channel.pace.blocked()
 
@@ -229,7 +245,7 @@ class ConsumerBase(Waiter, Generic[D]):
         return delivery
 
     def _is_full(self) -> bool:
-        """Whether a consumer that no prefetch holds back has enough."""
+        """Whether the buffer has reached its limit, if no prefetch limits the server."""
         if self.prefetch is None:
             return self._octets >= _OCTETS
         return self.no_ack and len(self._buffer) >= self.prefetch
@@ -239,16 +255,18 @@ class ConsumerBase(Waiter, Generic[D]):
 
 
 class Consumer(ConsumerBase[Delivery]):
-    """Iterate over it: ``async for delivery in consumer``.
+    """An iterator over deliveries: ``async for delivery in consumer``.
 
-    Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
+    The iteration ends without an error after this consumer was closed here. Several tasks may share one
+    consumer.
 
     Attributes:
         tag: its name on the channel.
-        queue: what it consumes.
-        no_ack: whether the server forgets each message as it sends it.
+        queue: the queue that it consumes.
+        no_ack: whether the server forgets each message when it sends it.
         prefetch: unsettled deliveries that the server may have under way; None for no limit.
-        on_delivery: called with each delivery as it comes, in place of iterating; None to iterate.
+        on_delivery: a function that is called with each delivery as it comes, instead of iterating; None to
+            iterate.
     """
 
     __slots__ = ("arguments",)
@@ -258,7 +276,7 @@ class Consumer(ConsumerBase[Delivery]):
         self.arguments: Final = arguments
 
     def request(self) -> spec.BasicConsume:
-        """What the server is sent."""
+        """Return the basic.consume of this consumer."""
         return spec.BasicConsume(
             queue=self.queue.name,
             consumer_tag=self.tag,
@@ -272,10 +290,11 @@ C = TypeVar("C", bound=ConsumerBase[Any])
 
 
 class ConsumerOpening(Generic[C]):
-    """A consumer that is yet to be made: enter it with ``async with``.
+    """A consumer that is not started yet: enter it with ``async with``.
 
-    Entering raises what the server says: ``NotFoundError``, ``AccessRefusedError`` (also if another consumer is exclusive).
-    Leaving closes it, see ``Consumer.aclose``; what the block raises leaves as itself.
+    Entering raises the server's refusal: ``NotFoundError``, ``AccessRefusedError`` (also if another consumer is
+    exclusive). Leaving closes the consumer, see ``Consumer.aclose``. An exception raised in the block
+    propagates unchanged.
 
     Cancelled on entering: the consumer is cancelled again.
     """
@@ -297,6 +316,6 @@ class ConsumerOpening(Generic[C]):
 
 
 class Consuming(ConsumerOpening[Consumer]):
-    """A consumer of 0-9-1 that is yet to be made."""
+    """A consumer of 0-9-1 that is not started yet."""
 
     __slots__ = ()

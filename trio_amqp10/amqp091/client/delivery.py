@@ -1,27 +1,29 @@
-"""A message that came from a queue, and its settling (0-9-1, basic.deliver, basic.get-ok, basic.ack).
+"""A message from a queue, and its settlement (0-9-1, basic.deliver, basic.ack).
 
-Settling is synchronous: what many deliveries say of themselves until the next write leaves in as few methods as can be.
+Settling is synchronous: settlements are collected until the next write, and then sent in as few methods as
+  possible.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.fast import NO_PROPERTIES
-from trio_amqp10.amqp091.translate import to_sections
-from trio_amqp10.message import Message
+from trio_amqp10.amqp091.conversion.translate import to_sections
+from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
+from trio_amqp10.amqp091.wire.content import BasicProperties
+from trio_amqp10.amqp10.message import Message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp091.content import Content
-
-__all__ = ["Delivery", "DeliveryBase"]
+    from trio_amqp10.amqp091.wire.content import Content
 
 
 class SettlingChannel(Protocol):
-    """What a delivery asks of its channel: that of 0-9-1, or that of 10.3."""
+    """The members of a channel that a delivery uses.
+
+    ``ChannelBase`` implements them; a protocol avoids a circle of imports.
+    """
 
     epoch: int
 
@@ -35,7 +37,7 @@ class _NackingChannel(SettlingChannel, Protocol):
 
 
 class DeliveryBase:
-    """One message, with what versions have in common.
+    """One message, with the parts that both versions share.
 
     Attributes:
         body: its octets.
@@ -56,39 +58,43 @@ class DeliveryBase:
 
     @property
     def redelivered(self) -> bool:
-        """Whether it was given out before."""
+        """Whether the server has delivered the message before."""
         redelivered: bool = self._method.redelivered
         return redelivered
 
     @property
     def exchange(self) -> str:
-        """The exchange to which it was published."""
+        """The exchange to which the message was published."""
         exchange: str = self._method.exchange
         return exchange
 
     @property
     def routing_key(self) -> str:
-        """The key with which it was published."""
+        """The routing key of the message."""
         routing_key: str = self._method.routing_key
         return routing_key
 
     @property
     def consumer_tag(self) -> str:
-        """The consumer that got it; empty after a ``get``."""
+        """The tag of the consumer that received the message; empty after a ``get``."""
         tag: str = getattr(self._method, "consumer_tag", "")
         return tag
 
     @property
     def message_count(self) -> int | None:
-        """Messages that were left in the queue after a ``get``; None for a consumer's."""
+        """The number of messages left in the queue after a ``get``; otherwise None."""
         count: int | None = getattr(self._method, "message_count", None)
         return count
 
     @property
     def properties(self) -> BasicProperties:
-        """The fourteen properties of the basic class (0-9-1, basic); None for one that is absent."""
+        """The fourteen properties of the basic class (0-9-1, basic).
+
+        The value of an absent property is None.
+        """
         content = self._content
-        if content.octets == NO_PROPERTIES:  # then all deliveries share them, until a program may change them
+        # All contents without properties share one object; make another, because the program may change it.
+        if content.octets == NO_PROPERTIES:
             self._content = content = content._replace(properties=BasicProperties(), octets=None)
         properties: BasicProperties = content.properties
         return properties
@@ -100,28 +106,31 @@ class DeliveryBase:
 
     @property
     def settled(self) -> bool:
-        """Whether the server waits for no answer to it any more."""
+        """Whether the delivery needs no settlement any more."""
         return not self._channel.is_unsettled(self.tag, self._epoch)
 
     def ack(self, *, multiple: bool = False) -> None:
-        """Accept it: the server may forget it (0-9-1, basic.ack). Synchronous; written with the next pass.
+        """Accept the message: the server may forget it (0-9-1, basic.ack).
+
+        Synchronous; the acknowledgement is sent with the next write of the connection.
 
         Args:
             multiple: accept all unsettled deliveries of the channel up to this one.
 
         Raises:
-            LocalProtocolError: it is settled already, or came with ``no_ack``.
-            trio_amqp10.amqp091.DeliveryLostError: the connection was lost since, and came back: the server gives the message out again.
-            ChannelClosedError, ConnectionClosedError: the channel or the connection is gone.
+            LocalProtocolError: the delivery is already settled, or came with ``no_ack``.
+            trio_amqp10.amqp091.DeliveryLostError: the connection was lost since then, and restored: the server
+                delivers the message again.
+            ChannelClosedError, ConnectionClosedError: the channel or the connection is closed or lost.
             trio.ClosedResourceError: the channel was closed here.
         """
         self._channel.ack(self.tag, self._epoch, multiple)
 
     def reject(self, *, requeue: bool = True) -> None:
-        """Refuse it (0-9-1, basic.reject). Synchronous; errors as ``ack``.
+        """Refuse the message (0-9-1, basic.reject). Synchronous; errors as ``ack``.
 
         Args:
-            requeue: put it back into the queue; otherwise it is a dead letter, or is dropped.
+            requeue: put the message back into the queue; otherwise it is dead-lettered or dropped.
         """
         self._channel.reject(self.tag, self._epoch, requeue)
 
@@ -145,10 +154,12 @@ class Delivery(DeliveryBase):
     _channel: _NackingChannel
 
     def to_message(self) -> Message:
-        """This message as one of AMQP 1.0, by the rules that RabbitMQ 4 publishes; see ``amqp091.translate``.
+        """Return this message as an AMQP 1.0 message.
 
-        ``delivery_count`` is what a quorum queue says of failed deliveries in ``x-delivery-count``. What has no place in AMQP 1.0
-        is left out: ``cluster_id``, decimals, and headers that are tables or arrays unless their names begin with ``x-``.
+        The rules are those that RabbitMQ 4 publishes; see ``amqp091.translate``. ``delivery_count`` is the
+        number of failed deliveries, from the header ``x-delivery-count`` of a quorum queue. Data without an
+        equivalent in AMQP 1.0 is left out: ``cluster_id``, decimals, and headers that are tables or arrays
+        unless their names begin with ``x-``.
         """
         content = self._content
         failures = self.headers.get("x-delivery-count")
@@ -164,10 +175,10 @@ class Delivery(DeliveryBase):
         )
 
     def nack(self, *, requeue: bool = True, multiple: bool = False) -> None:
-        """Refuse it (RabbitMQ's basic.nack). Synchronous; errors as ``ack``.
+        """Refuse the message (RabbitMQ's basic.nack). Synchronous; errors as ``ack``.
 
         Args:
-            requeue: put it back into the queue; otherwise it goes to the queue's dead-letter exchange, or is dropped.
+            requeue: put the message back into the queue; otherwise it is dead-lettered or dropped.
             multiple: refuse all unsettled deliveries of the channel up to this one.
         """
         self._channel.nack(self.tag, self._epoch, requeue, multiple)

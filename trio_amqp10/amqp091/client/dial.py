@@ -1,173 +1,115 @@
-"""Dial a server of 0-9-1: ``open_connection``, with all its options."""
+"""Connect to a 0-9-1 server: ``open_connection``, with all its options."""
 
 from __future__ import annotations
 
-import platform
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import trio
-
-from trio_amqp10.amqp091.fields import STRICT, USUAL
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.net.tls_options import TlsOptions
-from trio_amqp10.version import __version__
+from trio_amqp10.amqp091.wire.fields import STRICT, USUAL
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.net.option_signatures import takes
 
 from .connection import Connection
 from .connection_base import ClientEngine
-from .dialling import DiallingBase, Options
-from .urls import Place, parse_place
+from .dial_options import DialOptions
+from .dialling_base import SharedDialling
 
 if TYPE_CHECKING:
-    import os
-    import ssl
-    from collections.abc import Mapping, Sequence
-
-    from .dialling import SaslChoice
-
-__all__ = ["Dialling", "open_connection", "product_properties"]
+    from trio_amqp10.amqp091.engine.limits import Limits
 
 
-def open_connection(
-    where: str | Sequence[str] | trio.abc.Stream,
-    *,
-    vhost: str | None = None,
-    login: tuple[str, str] | None = None,
-    sasl: SaslChoice = None,
-    allow_plaintext_password: bool = False,
-    layers: Sequence[str] | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    cafile: str | os.PathLike[str] | None = None,
-    certfile: str | os.PathLike[str] | None = None,
-    keyfile: str | os.PathLike[str] | None = None,
-    server_hostname: str | None = None,
-    insecure: bool = False,
-    heartbeat: int | None = None,
-    frame_max: int | None = None,
-    channel_max: int | None = None,
-    connection_name: str | None = None,
-    client_properties: Mapping[str, Any] | None = None,
-    limits: Limits | None = None,
-    strict_tables: bool = False,
-    close_timeout: float = 5.0,
-    reconnect: bool | Backoff = False,
-) -> Dialling:
-    """Dial a server of AMQP 0-9-1: ``async with open_connection(url) as connection`` (0-9-1, 2.2.4, 4.2.2).
+@dataclass(frozen=True, kw_only=True)
+class Options(DialOptions):
+    """All parameters of ``open_connection``."""
 
-    Entering waits until the server has opened the virtual host. Leaving closes the connection: what is queued is written
-    first, then the server's answer is awaited for at most ``close_timeout`` seconds. What the block raises leaves as itself.
+    strict_tables: bool = False
+
+    def properties(self) -> dict[str, Any]:
+        """Return the client properties, with the capabilities of this client."""
+        return {
+            **super().properties(),
+            "capabilities": {
+                "publisher_confirms": True,
+                "exchange_exchange_bindings": True,
+                "basic.nack": True,
+                "consumer_cancel_notify": True,
+                "connection.blocked": True,
+                "authentication_failure_close": True,
+            },
+        }
+
+
+@takes(Options)
+def open_connection(options: Options) -> Dialling:
+    """Connect to a server: ``async with open_connection(url) as connection``.
+
+    Entering waits until the server has opened the virtual host (0-9-1, 2.2.4, 4.2.2). Leaving closes the
+    connection: queued octets are written first, then the server's answer is awaited for at most
+    ``close_timeout`` seconds. An exception raised in the block propagates unchanged.
 
     Args:
-        where: a URL, or several, tried in turn, or a stream that is connected already.
-            ``amqp091://[user[:password]@]host[:port][/vhost]``; ``amqp091s://`` with TLS; ``amqp091ws://host/path?vhost=...`` and
-            ``amqp091wss://`` in a WebSocket; ``amqp091+unix:///path?vhost=...``. ``amqp://`` and so on mean the same here. The path
-            is the virtual host, percent-decoded; none is ``/``. Options of the query: ``heartbeat``, ``frame_max``,
-            ``channel_max``, ``connection_timeout`` (milliseconds), ``auth_mechanism``, ``cacertfile``, ``certfile``, ``keyfile``,
-            ``server_name_indication``. An argument of this function goes before an option of a URL.
+        where: a URL; or several, which are tried in turn; or a stream that is already connected.
+            ``amqp091://[user[:password]@]host[:port][/vhost]``; ``amqp091s://`` with TLS;
+            ``amqp091ws://host/path?vhost=...`` and ``amqp091wss://`` in a WebSocket;
+            ``amqp091+unix:///path?vhost=...``. ``amqp://`` and so on mean the same here. The path is the
+            virtual host, percent-decoded; without a path it is ``/``. Query options: ``heartbeat``,
+            ``frame_max``, ``channel_max``, ``connection_timeout`` (milliseconds), ``auth_mechanism``,
+            ``cacertfile``, ``certfile``, ``keyfile``, ``server_name_indication``. An argument of this function
+            overrides an option of a URL.
         vhost: the virtual host, up to 255 octets and without a NUL; that of the URL if None.
-        login: user and password; those of the URL if None, and ``guest`` with ``guest`` if it has none.
-        sasl: a mechanism, or several, best first. If None: SCRAM, EXTERNAL with ``certfile``, PLAIN and AMQPLAIN.
-        allow_plaintext_password: send a password where others could read it on the way, or to a server that proved
-            nothing (``insecure``).
-        layers: what to put between the stream and AMQP, lowest first: ``"tls"``, ``"websocket"``. None: what the URL says.
-        ssl_context: for TLS, in place of one made here.
-        cafile: authorities to believe, in PEM, in place of those of the system.
-        certfile, keyfile: our own certificate, and its key if that is in another file.
-        server_hostname: the name that the server's certificate has to have; the URL's host if None.
-        insecure: take any certificate.
-        heartbeat: seconds of the interval to ask for; the lower of both ends' numbers holds. 0 for none. 60 if None.
-        frame_max: octets of a frame, 4096 or more; the lower of both ends' numbers holds. 131,072 if None.
-        channel_max: the highest channel number; the lower of both ends' numbers holds. 2047 if None.
-        connection_name: a name for the server's lists.
-        client_properties: more about us, for the server.
-        limits: what the server may cost us.
+        login: user and password; those of the URL if None, or ``guest`` with ``guest`` if the URL has none.
+        sasl: a mechanism, or several, best first. If None: SCRAM, EXTERNAL with ``certfile``, PLAIN and
+            AMQPLAIN.
+        allow_plaintext_password: send a password even if others can read it on the way, or if the server proved
+            nothing about itself (``insecure``).
+        layers: the layers between the stream and AMQP, lowest first: ``"tls"``, ``"websocket"``. None: as the
+            URL requires.
+        ssl_context: the context for TLS, instead of one made here.
+        cafile: trusted certificate authorities in PEM, instead of those of the system.
+        certfile, keyfile: the client's certificate, and its key if that is in another file.
+        server_hostname: the name that the server's certificate must have; the URL's host if None.
+        insecure: accept any certificate.
+        heartbeat: the requested heartbeat interval in seconds; the lower number of both ends applies. 0 for
+            none. 60 if None.
+        frame_max: the largest frame in octets, 4096 or more; the lower number of both ends applies. 131,072 if
+            None.
+        channel_max: the highest channel number; the lower number of both ends applies. 2047 if None.
+        connection_name: a name that the server shows in its lists of connections.
+        client_properties: more information about this client, for the server.
+        limits: bounds for the memory and time that the server may use here.
         strict_tables: write and read field tables by the grammar of 0-9-1, not as RabbitMQ does.
         close_timeout: seconds to wait for the server whenever something is closed.
-        reconnect: come back by itself, with channels, declarations and consumers, for ever or as a ``Backoff`` says; the first
-            dial too. See ``Connection.changes``.
+        reconnect: restore the connection after a loss, with its channels, declarations and consumers; also
+            retry the first dial. True retries without an end, a ``Backoff`` sets limits. See
+            ``Connection.changes``.
 
     Raises (on entering):
-        OSError: nobody answers there.
-        SecurityError: the login was refused, or the server is not who it should be, or a password would be readable.
-        ConnectionClosedError: the server closed (530: no such virtual host, or no access to it), or was lost, or took too long.
-        RemoteProtocolError: what answers does not speak AMQP 0-9-1.
-        LocalProtocolError: the URL is not one, or options make no sense or are not safe.
+        OSError: no server answers at this address.
+        SecurityError: the login was refused, the server could not prove its identity, or others could read the
+            password.
+        ConnectionClosedError: the server closed the connection (530: no such virtual host, or no access to it),
+            or the connection was lost, or the server took too long.
+        RemoteProtocolError: the peer does not use AMQP 0-9-1.
+        LocalProtocolError: the URL is not valid, or the options are contradictory or not safe.
 
-    Cancelled: what was dialled is closed.
+    Cancelled: the new transport is closed.
     """
-    limits = limits or Limits()
-    given = {"heartbeat": heartbeat, "frame_max": frame_max, "channel_max": channel_max}
-    stream = where if isinstance(where, trio.abc.Stream) else None
-    urls = () if isinstance(where, trio.abc.Stream) else (where,) if isinstance(where, str) else where
-    options = Options(
-        virtual_host=vhost,
-        login=login,
-        sasl=sasl,
-        allow_plaintext_password=allow_plaintext_password,
-        tls=TlsOptions(
-            layers=layers,
-            ssl_context=ssl_context,
-            cafile=cafile,
-            certfile=certfile,
-            keyfile=keyfile,
-            server_hostname=server_hostname,
-            insecure=insecure,
-        ),
-        limits=limits,
-        given={name: value for name, value in given.items() if value is not None},
-        properties=_properties(connection_name, client_properties),
-        close_timeout=close_timeout,
-        backoff=Backoff() if reconnect is True else reconnect or None,
-    )
-    return Dialling([parse_place(url) for url in urls], stream, options, strict_tables=strict_tables)
+    return Dialling(options)
 
 
-def product_properties(name: str | None) -> dict[str, Any]:
-    """What a server is told of this client: product, version, platform, and the connection's name if it has one."""
-    return {
-        "product": "trio-amqp10",
-        "version": __version__,
-        "platform": f"{platform.python_implementation()} {platform.python_version()}",
-        **({} if name is None else {"connection_name": name}),
-    }
+class Dialling(SharedDialling[Connection]):
+    """A connection that is not opened yet: enter it with ``async with``."""
 
-
-def _properties(name: str | None, more: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {
-        **product_properties(name),
-        **(more or {}),
-        "capabilities": {
-            "publisher_confirms": True,
-            "exchange_exchange_bindings": True,
-            "basic.nack": True,
-            "consumer_cancel_notify": True,
-            "connection.blocked": True,
-            "authentication_failure_close": True,
-        },
-    }
-
-
-class Dialling(DiallingBase[Connection]):
-    """A connection that is yet to be made: enter it with ``async with``."""
-
-    def __init__(
-        self,
-        places: Sequence[Place],
-        stream: trio.abc.Stream | None,
-        options: Options,
-        *,
-        strict_tables: bool,
-    ) -> None:
-        self._letters = STRICT if strict_tables else USUAL
-        super().__init__(places, stream, options)
+    def __init__(self, options: Options) -> None:
+        self._letters = STRICT if options.strict_tables else USUAL
+        super().__init__(options)
 
     def make_connection(self, close_timeout: float) -> Connection:
-        """As of ``DiallingBase``."""
+        """Return a connection that has no transport yet."""
         return Connection(close_timeout)
 
     def make_engine(self, now: float, limits: Limits, virtual_host: str) -> ClientEngine:
-        """As of ``DiallingBase``."""
+        """Return the engine of one transport."""
         return ClientEngine(
             EndpointRole.CLIENT, now, limits, virtual_host=virtual_host, letters=self._letters
         )

@@ -1,7 +1,7 @@
-"""Errors of the 0-9-1 client: what a reply code means for a program, and what to do about it (0-9-1, 4.8).
+"""Errors of the 0-9-1 client: reply codes with advice for the user (0-9-1, 4.8).
 
-``ConnectionClosedError`` and ``ChannelClosedError`` are also ``trio.BrokenResourceError``; the use of an object after its own
-close raises ``trio.ClosedResourceError``. Knows methods and reply codes, and no connection.
+``ConnectionClosedError`` and ``ChannelClosedError`` are also ``trio.BrokenResourceError``. To use an object
+after closing it raises ``trio.ClosedResourceError``. The errors of a publish are in ``pending_publish``.
 """
 
 from __future__ import annotations
@@ -11,35 +11,14 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.amqp091.spec import METHODS
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.core.reply_codes import ReplyCode091, condition_of, may_retry
 from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
-from trio_amqp10.reply_codes import ReplyCode091, condition_of, may_retry
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.content import BasicProperties
-    from trio_amqp10.amqp091.methods import MethodTable
     from trio_amqp10.amqp091.spec import BasicReturn, ChannelClose, ConnectionClose
-
-    from .pending_publish import Ticket
-
-__all__ = [
-    "AccessRefusedError",
-    "ChannelClosedError",
-    "ConnectionClosedError",
-    "ConsumerCancelledError",
-    "DeliveryLostError",
-    "NackedError",
-    "NotFoundError",
-    "PreconditionFailedError",
-    "PublishError",
-    "PublishInDoubtError",
-    "ResourceLockedError",
-    "ReturnedError",
-    "TransactionInDoubtError",
-    "channel_closed",
-    "connection_closed",
-    "connection_lost",
-]
+    from trio_amqp10.amqp091.wire.content import BasicProperties
+    from trio_amqp10.amqp091.wire.methods import MethodTable
 
 _R = ReplyCode091
 
@@ -50,20 +29,21 @@ _ADVICE: Final = {
     _R.ACCESS_REFUSED: "check the user's permissions; names that begin with 'amq.' cannot be declared",
     _R.NOT_FOUND: "declare it first, or check the name and the virtual host",
     _R.RESOURCE_LOCKED: "another connection owns it exclusively, or a consumer has it: use another name, or wait until it is free",
-    _R.PRECONDITION_FAILED: "declare it with the arguments that it has, or passively; settle each delivery once, on its channel",
-    _R.FRAME_ERROR: "the two ends read octets differently: this is an error in the client or the server",
-    _R.SYNTAX_ERROR: "the server could not read a value: check arguments and headers for types that it does not know",
-    _R.COMMAND_INVALID: "the server does not take this method, or not now",
+    _R.PRECONDITION_FAILED: "declare it with its present arguments, or with passive=True; settle each delivery once, on its channel",
+    _R.FRAME_ERROR: "a frame was malformed: this is an error in the client or the server",
+    _R.SYNTAX_ERROR: "the server could not read a value: check arguments and headers for types that it does not support",
+    _R.COMMAND_INVALID: "the server does not accept this method, or not in this state",
     _R.CHANNEL_ERROR: "the channel is not open",
     _R.UNEXPECTED_FRAME: "frames came in a wrong order: this is an error in the client or the server",
     _R.RESOURCE_ERROR: "the server lacks memory, disk or handles: try again later",
     _R.NOT_ALLOWED: "check the virtual host, the user's access to it, the limits, and that consumer tags are unique",
-    _R.NOT_IMPLEMENTED: "the server does not have this feature: leave it out",
+    _R.NOT_IMPLEMENTED: "the server does not support this feature: do not use it",
     _R.INTERNAL_ERROR: "the server failed: look into its log",
 }
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
+    """Return text of a peer for messages: shortened, without control characters."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text[:1024])
 
 
@@ -75,30 +55,31 @@ def _name_of(class_id: int, method_id: int, methods: MethodTable) -> str | None:
 
 
 def _described(code: int, text: str, method: str | None) -> str:
-    """Code, text, the method that failed, and what to do."""
+    """Return the code, the reply-text, the method that failed, and advice."""
     try:
         name = _R(code).name
     except ValueError:
         name = ""
-    words = _printable(text)
-    said = (
+    words = printable(text)
+    shown = (
         f"{code} {words}"
         if name and words.startswith(name)
         else " ".join(filter(None, (str(code), name, words)))
     )
     about = f", in answer to {method}" if method else ""
     advice = _ADVICE.get(_R(code)) if name else None
-    return f"{said}{about}{f'; {advice}' if advice else ''}"
+    return f"{shown}{about}{f'; {advice}' if advice else ''}"
 
 
 class ConnectionClosedError(AnyConnectionClosedError):
-    """The server closed the connection, or the connection is lost (0-9-1, 2.2.4, 4.8).
+    """The server closed the connection, or the connection is lost (0-9-1, 4.8).
 
     Attributes:
-        code: the reply code; None if there was no close: the transport ended or failed, or the server was silent.
-        text: the server's reply-text; empty if there was no close.
+        code: the reply code; None without a close frame: the transport ended or failed, or the server sent
+            nothing.
+        text: the server's reply-text; empty without a close frame.
         method: the method that the server names as the cause, such as ``queue.declare``; None if it names none.
-        condition: the error condition of AMQP 1.0 that the code amounts to; None without a code.
+        condition: the equivalent error condition of AMQP 1.0; None without a code.
     """
 
     def __init__(
@@ -113,19 +94,24 @@ class ConnectionClosedError(AnyConnectionClosedError):
 
     @property
     def may_retry(self) -> bool:
-        """Whether dialling again may help: the connection was lost, forced, or the server failed."""
+        """Whether dialling again may succeed.
+
+        True if the connection was lost or forced to close, or if the server failed.
+        """
         lasting = (_R.CONNECTION_FORCED, _R.INTERNAL_ERROR, _R.RESOURCE_ERROR, _R.REPLY_SUCCESS)
         return self.code is None or self.code in lasting
 
 
 class ChannelClosedError(AmqpError, trio.BrokenResourceError):
-    """The server closed the channel for an error; the connection goes on (0-9-1, 2.3.6, 4.8).
+    """The server closed the channel for an error; the connection stays open.
+
+    See 0-9-1, 2.3.6 and 4.8.
 
     Attributes:
         code: the reply code.
         text: the server's reply-text.
         method: the method that the server names as the cause, such as ``queue.declare``; None if it names none.
-        condition: the error condition of AMQP 1.0 that the code amounts to; None for a success.
+        condition: the equivalent error condition of AMQP 1.0; None if there is none.
     """
 
     def __init__(self, message: str, code: int, text: str = "", method: str | None = None) -> None:
@@ -138,12 +124,15 @@ class ChannelClosedError(AmqpError, trio.BrokenResourceError):
 
     @property
     def may_retry(self) -> bool:
-        """Whether the same request may succeed later without intervention: by the code's first digit (RFC 011, 3.3)."""
+        """Whether the same request may succeed later without intervention.
+
+        The first digit of the code decides (RFC 011, 3.3).
+        """
         return 100 <= self.code <= 999 and may_retry(self.code)
 
 
 class AccessRefusedError(ChannelClosedError):
-    """403: the user may not do this."""
+    """403: the user has no permission for this."""
 
 
 class NotFoundError(ChannelClosedError):
@@ -151,7 +140,7 @@ class NotFoundError(ChannelClosedError):
 
 
 class ResourceLockedError(ChannelClosedError):
-    """405: another connection owns the queue exclusively."""
+    """405: the queue is exclusive to another connection."""
 
 
 class PreconditionFailedError(ChannelClosedError):
@@ -167,7 +156,9 @@ _KINDS: Final[dict[int, type[ChannelClosedError]]] = {
 
 
 class ConsumerCancelledError(AmqpError, trio.BrokenResourceError):
-    """The server cancelled the consumer: its queue was deleted, or moved to another node.
+    """The server cancelled the consumer.
+
+    Its queue was deleted, or moved to another node.
 
     Attributes:
         tag: the consumer's tag.
@@ -177,76 +168,21 @@ class ConsumerCancelledError(AmqpError, trio.BrokenResourceError):
     def __init__(self, tag: str, queue: str) -> None:
         super().__init__(
             f"the server cancelled consumer {tag!r}: queue {queue!r} was deleted or is not available; "
-            "declare the queue again and consume anew"
+            "declare the queue again, then consume again"
         )
         self.tag = tag
         self.queue = queue
 
 
 class DeliveryLostError(AmqpError):
-    """The channel on which a delivery came is gone, so it cannot be settled: the server gives the message out again."""
+    """A delivery cannot be settled, because its channel was lost.
 
-
-class PublishError(AmqpError):
-    """The server did not confirm a message.
-
-    Attributes:
-        ticket: the publish: exchange, routing key, properties and body.
+    The server delivers the message again.
     """
-
-    def __init__(self, message: str, ticket: Ticket) -> None:
-        super().__init__(message)
-        self.ticket = ticket
-
-
-class NackedError(PublishError):
-    """The server refused the message (basic.nack): a full queue that rejects publishes, or an error in its store."""
-
-    def __init__(self, ticket: Ticket) -> None:
-        super().__init__(
-            f"the server refused a message for {ticket.place} (basic.nack): a queue is full and rejects publishes, "
-            "or could not store it; try again later",
-            ticket,
-        )
-
-
-class ReturnedError(PublishError):
-    """The server could not route a mandatory message, and returned it (0-9-1, basic.return).
-
-    Attributes:
-        code: the reply code, 312 for no route.
-        text: the server's reply-text.
-        message: what was returned.
-    """
-
-    def __init__(self, ticket: Ticket, message: ReturnedMessage) -> None:
-        super().__init__(
-            f"a message for {ticket.place} was returned: {message.code} {_printable(message.text)}; "
-            "bind a queue for this routing key, or publish without mandatory",
-            ticket,
-        )
-        self.message = message
-        self.code: Final = message.code
-        self.text: Final = message.text
-
-
-class PublishInDoubtError(PublishError):
-    """The channel or connection was lost before the confirm: the server may have the message or not.
-
-    Publishing again may duplicate it. ``__cause__`` is the reason for the loss.
-    """
-
-    def __init__(self, ticket: Ticket, reason: BaseException | None) -> None:
-        super().__init__(
-            f"a message for {ticket.place} is in doubt: {reason or 'the publisher was closed'}; "
-            "publish it again if a duplicate does no harm",
-            ticket,
-        )
-        self.__cause__ = reason
 
 
 class TransactionInDoubtError(AmqpError):
-    """The answer to a commit was lost: the server may have done all of the transaction, or nothing."""
+    """The answer to a commit was lost: the server has done all of it, or nothing."""
 
 
 class ReturnedMessage:
@@ -255,7 +191,7 @@ class ReturnedMessage:
     Attributes:
         code: the reply code: 312 for no route, 313 for no consumers.
         text: the server's reply-text.
-        exchange: the exchange to which it was published.
+        exchange: its exchange.
         routing_key: its routing key.
         properties: its properties.
         body: its octets.
@@ -281,13 +217,20 @@ class ReturnedMessage:
 def channel_closed(
     number: int, close: ChannelClose, by_peer: bool, methods: MethodTable = METHODS
 ) -> ChannelClosedError:
-    """The exception for a channel that was closed with an error, by the server or for an error of the server's."""
+    """Return the exception for a channel that was closed with an error.
+
+    Args:
+        number: the channel number.
+        close: the close method that was received or sent.
+        by_peer: whether the server closed the channel; False if this end did, for an error of the server.
+        methods: the methods of the version.
+    """
     kind = _KINDS.get(close.reply_code, ChannelClosedError) if by_peer else ChannelClosedError
     method = _name_of(close.class_id, close.method_id, methods)
     what = (
         f"the server closed channel {number}"
         if by_peer
-        else f"channel {number} was closed, as the server broke a rule"
+        else f"channel {number} was closed because the server violated the protocol"
     )
     return kind(
         f"{what}: {_described(close.reply_code, close.reply_text, method)}",
@@ -298,7 +241,7 @@ def channel_closed(
 
 
 def connection_closed(close: ConnectionClose, methods: MethodTable = METHODS) -> ConnectionClosedError:
-    """The exception for a connection that the server closed."""
+    """Return the exception for a connection that the server closed."""
     method = _name_of(close.class_id, close.method_id, methods)
     return ConnectionClosedError(
         f"the server closed the connection: {_described(close.reply_code, close.reply_text, method)}",
@@ -309,7 +252,7 @@ def connection_closed(close: ConnectionClose, methods: MethodTable = METHODS) ->
 
 
 def connection_lost(reason: str, cause: BaseException | None = None) -> ConnectionClosedError:
-    """The exception for a connection that ended without a close."""
+    """Return the exception for a connection that ended without a close."""
     lost = ConnectionClosedError(f"the connection was lost: {reason}")
     lost.__cause__ = cause
     return lost

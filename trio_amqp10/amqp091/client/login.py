@@ -1,7 +1,7 @@
-"""Logging in: the choice of a mechanism, challenges, and what a refusal means (0-9-1, connection.start to connection.tune).
+"""The login: choose a mechanism, answer challenges, explain a refusal.
 
-The mechanisms are those of ``sasl``; AMQPLAIN is added, which only 0-9-1 has. The choice is the client's alone: the first of
-its own list that the server offers. Knows mechanisms and the three methods of the exchange.
+It covers connection.start to connection.tune of 0-9-1. The mechanisms are those of ``sasl``, and AMQPLAIN,
+which only 0-9-1 has. The client chooses: the first mechanism of its own list that the server offers.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.amqp091.events import Challenged, ConnectionOpened, Started
-from trio_amqp10.amqp091.fields import USUAL, write_table
-from trio_amqp10.amqp091.states import ConnectionState
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.reply_codes import ReplyCode091
+from trio_amqp10.amqp091.engine.events import Challenged, ConnectionOpened, Started
+from trio_amqp10.amqp091.engine.states import ConnectionState
+from trio_amqp10.amqp091.wire.fields import USUAL, write_table
+from trio_amqp10.core.errors import RemoteProtocolError
+from trio_amqp10.core.reply_codes import ReplyCode091
 from trio_amqp10.sasl import (
     AuthenticationError,
     ClientContext,
@@ -25,8 +25,8 @@ from trio_amqp10.sasl import (
     NoAcceptableMechanismError,
     default_mechanisms,
 )
-from trio_amqp10.sasl.mechanism import Question, Respond
-from trio_amqp10.spec.security import SaslCode
+from trio_amqp10.sasl.codes import SaslCode
+from trio_amqp10.sasl.mechanism import Question, SoleResponse
 
 from .errors import ConnectionClosedError
 
@@ -39,14 +39,15 @@ if TYPE_CHECKING:
 
     from .connection_base import ConnectionBase
 
-__all__ = ["AmqPlain", "Login", "mechanisms_for"]
-
 _ROUNDS: Final = 16
-"""Challenges that are answered: a server cannot go on for ever."""
+"""The challenges that are answered at most, so that every login ends."""
 
 
 class AmqPlain(ClientMechanism):
-    """AMQPLAIN: user and password in a field table, as readable as PLAIN; servers of 0-8 and later know it."""
+    """AMQPLAIN: user and password in a field table, as readable as with PLAIN.
+
+    Servers of 0-8 and later support it.
+    """
 
     __slots__ = ("_password", "username")
 
@@ -61,28 +62,19 @@ class AmqPlain(ClientMechanism):
         _ = context
         out = bytearray()
         write_table(out, {"LOGIN": self.username, "PASSWORD": self._password}, USUAL)
-        return _AmqPlainExchange(bytes(out[4:]))  # without the table's length
+        return SoleResponse(bytes(out[4:]))  # without the table's length
 
     def __repr__(self) -> str:
         return f"AmqPlain({self.username!r}, ...)"
 
 
-class _AmqPlainExchange(ClientExchange):
-    __slots__ = ("_response",)
-
-    def __init__(self, response: bytes) -> None:
-        self._response = response
-
-    def start(self) -> Respond:
-        return Respond(self._response)
-
-
 def mechanisms_for(
     username: str | None, password: str | None, *, secure: bool, has_certificate: bool
 ) -> Sequence[ClientMechanism]:
-    """What to log in with, best first: SCRAM, EXTERNAL with a certificate, then PLAIN and AMQPLAIN where it is secure.
+    """Return the mechanisms to log in with, best first.
 
-    Without a user and a certificate it is ``guest`` with the password ``guest``, as every client of 0-9-1 has it.
+    These are SCRAM, then EXTERNAL with a certificate, then PLAIN and AMQPLAIN if ``secure``. Without a user and
+    a certificate, the login is ``guest`` with the password ``guest``, as in every client of 0-9-1.
     """
     if username is None and has_certificate:
         return (External(),)
@@ -96,10 +88,10 @@ class Login:
     """One login on one transport.
 
     Args:
-        connection: where to read events and write answers.
-        mechanisms: what may be used, best first.
-        context: what they may know of the transport.
-        properties: what the server is told about this client.
+        connection: the connection, for events and answers.
+        mechanisms: the permitted mechanisms, best first.
+        context: information about the transport for the mechanisms.
+        properties: the client properties to send.
     """
 
     def __init__(
@@ -118,15 +110,15 @@ class Login:
         self._rounds = 0
 
     async def run(self) -> None:
-        """Until the connection is open.
+        """Log in, and wait until the connection is open.
 
         Raises:
-            AuthenticationError: the server refused, or did not prove that it knows the password.
-            NoAcceptableMechanismError: the server offers none that may be used.
-            ConnectionClosedError: the server closed, or the connection was lost.
-            RemoteProtocolError: what answers does not speak 0-9-1.
+            AuthenticationError: the server refused the login, or did not prove that it knows the password.
+            NoAcceptableMechanismError: the server offers no permitted mechanism.
+            ConnectionClosedError: the server closed the connection, or the connection was lost.
+            RemoteProtocolError: the peer does not use AMQP 0-9-1.
 
-        Cancelled: the connection is of no use any more.
+        Cancelled: the connection cannot be used any more.
         """
         connection = self._connection
         try:
@@ -171,13 +163,13 @@ class Login:
         assert self._exchange is not None
         self._rounds += 1
         if self._rounds > _ROUNDS:
-            raise RemoteProtocolError(f"more than {_ROUNDS} challenges")
+            raise RemoteProtocolError(f"the server sent more than {_ROUNDS} SASL challenges")
         response = await self._asked(self._exchange, self._exchange.challenge(event.challenge))
         connection = self._connection
         connection.pump.feed(connection.engine.answer_challenge, response, trio.current_time())
 
     async def _asked(self, exchange: ClientExchange, step: ClientStep) -> bytes:
-        """What to send, once the questions of the mechanism are answered."""
+        """Answer the questions of the mechanism, then return the octets to send."""
         while isinstance(step, Question):
             if step.work is not None:
                 step = exchange.answer(await trio.to_thread.run_sync(step.work))
@@ -186,7 +178,11 @@ class Login:
         return step.data or b""
 
     def _refusal(self, lost: ConnectionClosedError) -> AuthenticationError | None:
-        """Whether the server ended the connection for the login: with 403, or in silence if it never says so."""
+        """Return the error if the server ended the connection because of the login.
+
+        A server closes with 403 then; a server without the capability ``authentication_failure_close`` only
+        ends the transport.
+        """
         if lost.code == ReplyCode091.ACCESS_REFUSED and self._mechanism:
             return AuthenticationError(SaslCode.AUTH, self._mechanism, lost.text)
         engine = self._connection.engine
@@ -195,6 +191,6 @@ class Login:
             ConnectionState.AWAIT_SECURE_OK,
         )
         if silent and engine.capabilities.get("authentication_failure_close") is not True:
-            reason = "the server ended the connection after the login: it probably refuses user or password"
+            reason = "the server ended the connection after the login: probably user or password are wrong"
             return AuthenticationError(SaslCode.AUTH, self._mechanism, reason)
         return None

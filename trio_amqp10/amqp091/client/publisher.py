@@ -1,16 +1,19 @@
-"""A publisher: a channel in confirm mode, on which each publish ends in exactly one way (RabbitMQ's confirm.select).
+"""A publisher: a channel with publisher confirms (RabbitMQ's confirm.select).
 
-How a publish ends
-------------------
+Each publish ends in exactly one way:
 
-* *confirmed*: the server has it, and every queue that it was routed to.
-* *refused*: ``NackedError``, or ``ChannelClosedError`` where it is certain which publish the server closed the channel for.
-* *returned*: ``ReturnedError``; it was mandatory, and no queue got it.
-* *in doubt*: ``PublishInDoubtError``; the channel or the connection was lost before the server said anything. A connection
-  that reconnects publishes it again instead, in the same order and before all that is new: at least once.
+* *confirmed*: the server has the message, and so has every queue that gets it.
+* *refused*: ``NackedError``; ``ChannelClosedError`` if it is certain that the server closed the channel for
+  this publish; or ``LocalProtocolError`` if it cannot be sent again after a reconnect, because its properties are
+  larger than the new frame-max.
+* *returned*: ``ReturnedError``; the message was mandatory, and the server could route it to no queue.
+* *in doubt*: ``PublishInDoubtError``; the channel or the connection was lost before the confirm. A connection
+  that reconnects publishes the message again instead, in the same order and before all new messages: at least
+  once.
 
-A return has no number. Servers send it before the confirm of that publish, so it belongs to the oldest unconfirmed
-mandatory publish with this exchange and key; among several with these, to the one with equal properties and body.
+A return carries no number. Servers send it before the confirm of the same publish, so it belongs to the oldest
+unconfirmed mandatory publish with this exchange and routing key; if there are several, to the one with equal
+properties and body.
 """
 
 from __future__ import annotations
@@ -21,35 +24,34 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.errors import fresh_copy
 
 from .channel import Channel
-from .errors import ChannelClosedError, NackedError, PublishInDoubtError, ReturnedError
-from .messages import content_of
-from .pending_publish import Ticket
-from .reply import anew
+from .errors import ChannelClosedError
+from .pending_publish import NackedError, PublishInDoubtError, ReturnedError, Ticket
+from .publish_content import content_of
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.content import BasicProperties, Content
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+    from trio_amqp10.amqp091.wire.methods import Method
 
     from .connection_base import ConnectionBase
     from .errors import ReturnedMessage
-    from .messages import PublishProperties
     from .pending_publish import Outcome
-
-__all__ = ["Publisher"]
+    from .publish_content import PublishProperties
 
 _UNSEEN: Final = 1000
-"""Failed publishes that are kept until a program asks for their outcome; more are counted."""
+"""Failed publishes kept until the program asks for them; others are only counted."""
 
 
 class Publisher(Channel):
     """A channel whose publishes are confirmed; made by ``Connection.open_publisher``.
 
     Args:
-        window: publishes that may wait for their confirm.
-        republish: after a loss of the connection, publish again what was not confirmed; otherwise it is in doubt.
+        window: the most publishes that may wait for their confirm.
+        republish: after a loss of the connection, publish unconfirmed messages again; otherwise they are in
+            doubt.
     """
 
     def __init__(
@@ -62,22 +64,23 @@ class Publisher(Channel):
     ) -> None:
         super().__init__(connection, prefetch)
         if window < 1:
-            raise LocalProtocolError(f"a window is at least 1: {window}")
+            raise LocalProtocolError(f"window={window!r}: expected at least 1")
         self.window = window
         self._republish = republish
         self._unconfirmed: dict[int, Ticket] = {}
         self._lost: list[Ticket] = []  # to be published again, in order
         self._mandatory: dict[tuple[str, str], deque[Ticket]] = {}
-        self._unseen: dict[Ticket, None] = {}  # those that failed, and whose outcome no program asked for
+        # failed publishes whose outcome the program has not asked for
+        self._unseen: dict[Ticket, None] = {}
         self._unseen_more = 0
 
     @property
     def unconfirmed(self) -> int:
-        """Publishes that wait for their confirm."""
+        """The number of publishes that wait for their confirm."""
         return len(self._unconfirmed) + len(self._lost)
 
     def setup(self) -> list[Method]:
-        """Confirm mode, each time that the channel is opened."""
+        """Add confirm.select to the requests of every opening."""
         return [*super().setup(), spec.ConfirmSelect()]
 
     # -- what a program calls ---------------------------------------------------------------
@@ -92,13 +95,16 @@ class Publisher(Channel):
         properties: BasicProperties | None = None,
         **fields: Unpack[PublishProperties],
     ) -> None:
-        """Publish a message, and wait until the server has confirmed it; arguments as ``Channel.publish``.
+        """Publish a message, and wait until the server has confirmed it.
+
+        The arguments are those of ``Channel.publish``.
 
         Raises:
             NackedError, ReturnedError, PublishInDoubtError, ChannelClosedError: as ``Ticket.outcome``.
-            LocalProtocolError: a property or name does not fit its type; nothing was sent.
+            LocalProtocolError: a property or name does not fit its type, and nothing was sent; or as
+                ``Ticket.outcome``.
 
-        Cancelled: nothing was sent, or it was and its outcome will not be known.
+        Cancelled: nothing was sent, or the message was sent and its outcome stays unknown.
         """
         ticket = await self.transmit(
             exchange, routing_key, body, mandatory=mandatory, properties=properties, **fields
@@ -115,10 +121,11 @@ class Publisher(Channel):
         properties: BasicProperties | None = None,
         **fields: Unpack[PublishProperties],
     ) -> Ticket:
-        """Publish a message once there is room in the window, and go on; arguments as ``Channel.publish``.
+        """Publish a message once the window has room, without waiting for its confirm.
 
-        The ticket's ``outcome`` is the confirm. A failure that no program asked for is raised by ``wait_confirmed``, and by
-        leaving the publisher's block.
+        The arguments are those of ``Channel.publish``. ``outcome`` of the returned publish waits for the confirm. A
+        failure that the program has not asked for is raised by ``wait_confirmed``, and at the end of the
+        publisher's block.
 
         Raises:
             LocalProtocolError: a property or name does not fit its type; nothing was sent.
@@ -136,8 +143,8 @@ class Publisher(Channel):
         """Wait until every publish has ended.
 
         Raises:
-            NackedError, ReturnedError, PublishInDoubtError, ChannelClosedError: the first failure that no program asked for,
-                with a note of how many there are.
+            NackedError, ReturnedError, PublishInDoubtError, ChannelClosedError, LocalProtocolError: the first
+                failure that the program has not asked for, with a note of how many there are.
 
         Cancelled: the publishes go on.
         """
@@ -152,16 +159,14 @@ class Publisher(Channel):
         self._unseen, self._unseen_more = {}, 0
         ticket = next(iter(unseen), None)
         if ticket is not None and ticket.failure is not None:
-            failure = anew(ticket.failure)
+            failure = fresh_copy(ticket.failure)
             self.note_raised()
             if count > 1:
-                failure.add_note(
-                    f"{count} publishes failed whose outcome no program asked for; this is the first"
-                )
+                failure.add_note(f"{count} publishes failed whose outcome was not awaited; this is the first")
             raise failure
 
     async def finish(self) -> None:
-        """Before the block is left without an exception: every publish has ended."""
+        """Wait until every publish has ended."""
         await self.wait_confirmed()
 
     def _is_clear(self) -> bool:
@@ -176,13 +181,13 @@ class Publisher(Channel):
             self._mandatory.setdefault((ticket.exchange, ticket.routing_key), deque()).append(ticket)
 
     def see(self, ticket: Ticket) -> None:
-        """A program asks for the outcome of a publish."""
+        """Note that the program asks for the outcome of ``ticket``."""
         self._unseen.pop(ticket, None)
 
-    # -- what the server says ---------------------------------------------------------------
+    # -- what the server sends --------------------------------------------------------------
 
     def on_confirmed(self, numbers: tuple[int, ...], *, refused: bool) -> None:
-        """Publishes were confirmed or refused."""
+        """End the publishes that the server confirmed or refused."""
         unconfirmed = self._unconfirmed
         for number in numbers:
             ticket = unconfirmed.pop(number, None)
@@ -191,6 +196,7 @@ class Publisher(Channel):
             if ticket.mandatory:
                 self._forget_mandatory(ticket)
             if ticket.returned is not None:
+                # A server confirms a returned message too, after basic.return.
                 self._end(ticket, "returned", ReturnedError(ticket, ticket.returned))
             elif refused:
                 self._end(ticket, "refused", NackedError(ticket))
@@ -198,7 +204,7 @@ class Publisher(Channel):
                 ticket.end("confirmed", None)
 
     def on_returned(self, message: ReturnedMessage, content: Content) -> None:
-        """A message came back: remember it until its confirm comes."""
+        """Keep a returned message until the confirm of its publish comes."""
         waiting = [
             ticket
             for ticket in self._mandatory.get((message.exchange, message.routing_key), ())
@@ -207,16 +213,17 @@ class Publisher(Channel):
         if not waiting:
             super().on_returned(message, content)
             return
-        # A server may change headers on the way, so that none need be equal.
+        # A server may change headers on the way, so possibly no publish matches exactly: take the best match.
         best = max(waiting, key=lambda ticket: ticket.matches(content)) if len(waiting) > 1 else waiting[0]
         best.returned = message
 
     def shut(self, failure: Exception | None) -> None:
-        """The channel is over: what was not confirmed is in doubt, or refused where that is certain."""
+        """End the channel: unconfirmed publishes are refused if certain, or in doubt."""
         tickets = [*self._lost, *self._unconfirmed.values()]
         self._lost.clear()
         self._unconfirmed.clear()
         self._mandatory.clear()
+        # With one publish under way, it must be the one for which the server closed the channel.
         certain = (
             len(tickets) == 1
             and isinstance(failure, ChannelClosedError)
@@ -232,7 +239,7 @@ class Publisher(Channel):
         super().shut(failure)
 
     def on_lost(self, failure: Exception | None) -> None:
-        """The transport is lost: what was not confirmed is published again, or in doubt."""
+        """Keep unconfirmed publishes to publish them again, or end them as in doubt."""
         if failure is None:
             tickets = list(self._unconfirmed.values())
             self._unconfirmed.clear()
@@ -247,12 +254,12 @@ class Publisher(Channel):
         super().on_lost(failure)
 
     def on_restored(self) -> None:
-        """The connection is back: publish again what was not confirmed, in the same order."""
+        """Publish unconfirmed messages again, in the same order."""
         lost, self._lost = self._lost, []
         for ticket in lost:
             try:
                 self._send(ticket)
-            except LocalProtocolError as refusal:  # the server takes smaller frames now
+            except LocalProtocolError as refusal:  # the properties exceed the new, smaller frame-max
                 self._end(ticket, "refused", refusal)
         super().on_restored()
 

@@ -1,4 +1,4 @@
-"""Queues and exchanges as objects of a channel: what can be done with one that is there (0-9-1, classes queue and exchange)."""
+"""Queues and exchanges as objects of a channel (0-9-1, queue and exchange)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,18 @@ from .delivery import Delivery, DeliveryBase
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp091.events import Arrival
+    from trio_amqp10.amqp091.engine.events import Arrival
 
     from .channel import Channel
     from .channel_base import ChannelBase
     from .consumer import Consuming
     from .topology import QueueName
 
-__all__ = ["DEFAULT", "Default", "Exchange", "Queue", "QueueBase"]
-
 D = TypeVar("D", bound=DeliveryBase)
 
 
 class Default(Enum):
-    """Stands for an argument that was left out, where None means something."""
+    """The value of an omitted argument, for arguments whose None has a meaning."""
 
     DEFAULT = "the channel's"
 
@@ -34,7 +32,7 @@ DEFAULT: Final = Default.DEFAULT
 
 
 class Exchange(str):
-    """The name of an exchange, which it is as a ``str``, and the channel on which it was declared."""
+    """The name of an exchange (a ``str``), with the channel that declared it."""
 
     __slots__ = ("_channel",)
 
@@ -42,38 +40,42 @@ class Exchange(str):
 
     @classmethod
     def of(cls, channel: Channel, name: str) -> Exchange:
-        """The exchange of this name, without a look at the server."""
+        """Return the exchange of this name without a request to the server."""
         made = cls(name)
         made._channel = channel
         return made
 
     @property
     def name(self) -> str:
-        """Its name; empty for the default exchange."""
+        """The name; empty for the default exchange."""
         return str(self)
 
     async def bind(
         self, source: str, routing_key: str = "", *, arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Have messages of another exchange come to this one (RabbitMQ's exchange.bind).
+        """Route messages of another exchange to this one (RabbitMQ's exchange.bind).
 
         Raises:
-            NotFoundError: one of the two exchanges does not exist; and as all calls of ``Channel``.
+            NotFoundError: one of the two exchanges does not exist; other errors as for all calls of
+                ``Channel``.
 
-        Cancelled: it may have been bound or not.
+        Cancelled: the binding may have been made or not.
         """
         await self._channel.bind_exchange(self, source, routing_key, arguments=arguments)
 
     async def unbind(
         self, source: str, routing_key: str = "", *, arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Undo a ``bind`` with the same arguments (RabbitMQ's exchange.unbind); errors and cancellation as ``bind``."""
+        """Remove the binding of a ``bind`` with the same arguments.
+
+        This is RabbitMQ's exchange.unbind; errors and cancellation as ``bind``.
+        """
         await self._channel.unbind_exchange(self, source, routing_key, arguments=arguments)
 
     async def delete(self, *, if_unused: bool = False) -> None:
-        """Delete it, and its bindings; as ``Channel.delete_exchange``.
+        """Delete the exchange and its bindings; as ``Channel.delete_exchange``.
 
-        Cancelled: it may have been deleted or not.
+        Cancelled: the exchange may have been deleted or not.
         """
         await self._channel.delete_exchange(self, if_unused=if_unused)
 
@@ -82,11 +84,11 @@ class Exchange(str):
 
 
 class QueueBase(Generic[D]):
-    """A queue, with what versions have in common.
+    """A queue, with the parts that 0-9-1 and 10.3 share.
 
     Attributes:
-        message_count: messages that were ready when it was declared; 0 if it was not declared by this object.
-        consumer_count: consumers that it had then.
+        message_count: ready messages at its declaration; 0 if the object was made without a declaration.
+        consumer_count: consumers at its declaration.
     """
 
     __slots__ = ("_channel", "_name", "consumer_count", "message_count")
@@ -101,28 +103,32 @@ class QueueBase(Generic[D]):
 
     @property
     def name(self) -> str:
-        """Its name. One that the server chose changes if the connection is lost and comes back."""
+        """The queue's name.
+
+        If the server chose the name, it changes when a lost connection is restored.
+        """
         return self._name.now
 
     @property
     def renamed(self) -> str | None:
-        """The name that it had before the connection came back; None if it is still the first."""
+        """The name before the connection was restored; None if it has not changed."""
         return self._name.before
 
     async def bind(
         self, exchange: str, routing_key: str = "", *, arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Have messages of an exchange come to this queue (0-9-1, queue.bind).
+        """Route messages of an exchange to this queue (0-9-1, queue.bind).
 
         Args:
             exchange: the exchange's name, or an ``Exchange``.
-            routing_key: what the exchange compares a message's key with, as its type says.
-            arguments: what a headers exchange compares.
+            routing_key: the exchange compares it with the routing key of each message, according to its type.
+            arguments: the headers that a headers exchange compares.
 
         Raises:
-            NotFoundError: the exchange or the queue does not exist; and as all calls of ``Channel``.
+            NotFoundError: the exchange or the queue does not exist; other errors as for all calls of
+                ``Channel``.
 
-        Cancelled: it may have been bound or not.
+        Cancelled: the binding may have been made or not.
         """
         channel, table = self._channel, dict(arguments or {})
 
@@ -134,15 +140,15 @@ class QueueBase(Generic[D]):
         channel.connection.topology.bound(request(), self._name)
 
     async def purge(self) -> int:
-        """Drop all messages that are ready; how many they were (0-9-1, queue.purge).
+        """Drop all ready messages; return their number (0-9-1, queue.purge).
 
-        If the connection is lost before the answer and comes back, the queue is purged again, and what the first purge has
-        dropped is not counted.
+        If the connection is lost before the answer, and restored, the queue is purged again; the number does not
+        include the messages that the first purge dropped.
 
         Raises:
-            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
+            NotFoundError: the queue does not exist; other errors as for all calls of ``Channel``.
 
-        Cancelled: they may have been dropped or not.
+        Cancelled: the messages may have been dropped or not.
         """
         channel = self._channel
         answer: Any = (await channel.call(lambda: channel.make("queue.purge", queue=self.name))).method
@@ -150,19 +156,22 @@ class QueueBase(Generic[D]):
         return count
 
     async def delete(self, *, if_unused: bool = False, if_empty: bool = False) -> int:
-        """Delete it, with its messages and bindings; how many messages it had (0-9-1, queue.delete).
+        """Delete the queue; return the number of its messages (0-9-1, queue.delete).
+
+        The server deletes the queue's messages and bindings too.
 
         Args:
-            if_unused: only without consumers.
-            if_empty: only without messages.
+            if_unused: delete it only if it has no consumers.
+            if_empty: delete it only if it has no messages.
 
         Raises:
-            PreconditionFailedError: it has consumers or messages; and as all calls of ``Channel``.
+            PreconditionFailedError: the queue has consumers or messages; other errors as for all calls of
+                ``Channel``.
 
-        If the connection is lost before the answer and comes back, a queue that was declared on it is declared again, and
-        deleted again: messages that the first deletion has dropped are not counted.
+        If the connection is lost before the answer, and restored, a queue that was declared on it is declared
+        again and deleted again; the number does not include the messages that the first deletion dropped.
 
-        Cancelled: it may have been deleted or not.
+        Cancelled: the queue may have been deleted or not.
         """
         channel = self._channel
         conditions = {"if_unused": if_unused, "if_empty": if_empty}
@@ -173,25 +182,25 @@ class QueueBase(Generic[D]):
         return count
 
     async def get(self, *, no_ack: bool = False) -> D | None:
-        """Take one message if there is one ready; None otherwise (0-9-1, basic.get).
+        """Return one message if there is a ready one, otherwise None (0-9-1, basic.get).
 
-        Each call is a round trip: a consumer is the way to take many.
-
-        If the connection is lost before the answer and comes back, the server is asked again: with ``no_ack`` a message that
-        was on its way is lost, and this is the next one; otherwise it is given out again.
+        Each call is a round trip; use a consumer for many messages. If the connection is lost before the answer,
+        and restored, the request is sent again: with ``no_ack`` a message that was on its way is lost, and the
+        next one is returned; otherwise the server delivers the same message again.
 
         Args:
-            no_ack: the server forgets the message as it sends it.
+            no_ack: the server forgets the message when it sends it.
 
         Raises:
-            NotFoundError: the queue does not exist; and as all calls of ``Channel``.
+            NotFoundError: the queue does not exist; other errors as for all calls of ``Channel``.
 
-        Cancelled: a message that still comes is put back, in 10.3 when the channel is closed; with ``no_ack`` it is lost.
+        Cancelled: a message that arrives afterwards returns to its queue (in AMQP 10.3 when the channel closes);
+            with ``no_ack`` it is lost.
         """
         channel, epoch = self._channel, 0
 
         def request() -> Any:
-            nonlocal epoch  # that of the answer too: the connection may be lost before this task runs again
+            nonlocal epoch  # the delivery needs the epoch of its request: a loss before this task runs changes it
             epoch = channel.epoch
             return channel.make("basic.get", queue=self.name, no_ack=no_ack)
 
@@ -210,11 +219,11 @@ class QueueBase(Generic[D]):
 
 
 class Queue(QueueBase[Delivery]):
-    """A queue on a server, and the channel by which this program reaches it.
+    """A queue on a server, and the channel on which this program uses it.
 
     Attributes:
-        message_count: messages that were ready when it was declared; 0 if it was not declared by this object.
-        consumer_count: consumers that it had then.
+        message_count: ready messages at its declaration; 0 if the object was made without a declaration.
+        consumer_count: consumers at its declaration.
     """
 
     __slots__ = ()
@@ -224,9 +233,11 @@ class Queue(QueueBase[Delivery]):
     async def unbind(
         self, exchange: str, routing_key: str = "", *, arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Undo a ``bind`` with the same arguments (0-9-1, queue.unbind); what is not bound is no error.
+        """Remove the binding of a ``bind`` with the same arguments (0-9-1, queue.unbind).
 
-        Cancelled: it may have been unbound or not.
+        It is no error if there is no such binding.
+
+        Cancelled: the binding may have been removed or not.
         """
         channel, table = self._channel, dict(arguments or {})
 
@@ -250,19 +261,21 @@ class Queue(QueueBase[Delivery]):
     ) -> Consuming:
         """Consume: ``async with queue.consume() as consumer`` (0-9-1, basic.consume).
 
-        Leaving the block cancels the consumer and puts back what was not received.
+        Leaving the block cancels the consumer, and returns deliveries that were not received to the queue.
 
         Args:
-            no_ack: the server forgets each message as it sends it: fast, and what is under way at a loss is lost.
-            exclusive: no other consumer, or an error.
-            prefetch: unsettled deliveries that the server may have under way, 1 to 65535; None for no limit, then up to
-                1 MiB waits in this process. The channel's if left out. With ``no_ack`` it is what may wait in this process.
+            no_ack: the server forgets each message when it sends it. This is fast, but messages under way are
+                lost if the connection is lost.
+            exclusive: the server allows no other consumer; it is an error if there is one.
+            prefetch: unsettled deliveries that the server may have under way, 1 to 65535; the channel's
+                prefetch if omitted. None for no limit; then up to 1 MiB waits in this process. With ``no_ack``
+                it is the number of deliveries that may wait in this process.
             priority: consumers with a higher number are served first (RabbitMQ's ``x-priority``).
-            tag: the consumer's name on the channel; one is chosen if it is empty.
-            arguments: for extensions, such as ``x-stream-offset``.
+            tag: the consumer's name on the channel; if it is empty, one is generated.
+            arguments: arguments for extensions, such as ``x-stream-offset``.
 
         Raises:
-            LocalProtocolError: prefetch is 0 or out of its range, or the tag is in use.
+            LocalProtocolError: ``prefetch`` is out of its range, or ``tag`` is in use.
         """
         return self._channel.consuming(
             self,

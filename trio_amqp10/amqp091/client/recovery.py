@@ -1,18 +1,21 @@
-"""Brings a connection back after a loss: dial again, declare again, consume again, publish again (0-9-1 and 10.3 leave it to clients).
+"""Reconnect after a loss: dial, declare, consume and publish again.
 
-In this order: the connection; its channels; exchanges, queues and bindings; consumers, with the prefetch that they had; then
-calls go on, and publishers publish again what was not confirmed.
+0-9-1 and 10.3 leave this to clients. The order is: the connection; its channels; exchanges, queues and
+bindings; consumers, with their former prefetch; then calls go on, and publishers publish unconfirmed messages
+again.
 
-* A declaration that the server refuses now is logged, and left out: its queue may have been changed meanwhile. A consumer that
-  it refuses ends its channel, and no other.
-* The server may not have noticed the loss yet. Then an exclusive queue is still that of the old connection (405), and so is a
-  queue whose consumer is exclusive (403, ``in exclusive use``). Both are tried again with the whole connection, for three
-  heartbeat intervals and three minutes at least: a server gives up a silent client after two intervals. After that they are
-  refusals like any other.
-* A channel that the server closed for an error stays closed, and so does a transaction whose connection was lost.
+* If the server refuses a declaration now, the refusal is logged and the declaration is left out, because the
+  queue may have been changed meanwhile. If the server refuses a consumer, only the channel of that consumer
+  ends.
+* The server may not have noticed the loss yet. Then an exclusive queue still belongs to the old connection
+  (405), and a queue may still have the old exclusive consumer (403, ``in exclusive use``). In both cases the
+  whole connection is retried, for three heartbeat intervals and for at least three minutes: a server regards a
+  silent client as lost after two intervals. After that, both codes are refusals like any other.
+* A channel that the server closed for an error stays closed, and so does a transaction whose connection was
+  lost.
 
-What would only come again is final: errors of security, a URL or an option that cannot be, and reply codes other than 320
-(forced), 506 and 541 (the server's own failures).
+Of the reply codes only 320 (connection-forced), 506 and 541 (failures of the server) are retried. Other codes are final, as
+are errors of security, and URLs or options that are not valid.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
-from trio_amqp10.peer.recovery_base import RecoveryBase
+from trio_amqp10.net.recovery_base import RecoveryBase
 
 from .connection_base import ConnectionBase
 from .errors import (
@@ -39,39 +42,41 @@ from .reply import TransportLostError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.wire.methods import Method
 
     from .channel_base import ChannelBase
-
-__all__ = ["Recovery"]
 
 _AHEAD: Final = 256
 """Declarations that are sent before the first of them is answered."""
 
 _PATIENCE: Final = 180.0
-"""Seconds, at least, in which what the old connection holds on the server is tried again."""
+"""The least number of seconds to retry while the old connection holds a queue."""
 _INTERVALS: Final = 3
-"""The same in intervals of the heartbeat: two until the server gives a silent client up, and one more."""
+"""The same in heartbeat intervals: a server drops a silent client after two."""
 _IN_USE: Final = "in exclusive use"
-"""What servers say of a queue whose consumer is exclusive."""
+"""Part of the reply-text of servers if a queue has an exclusive consumer."""
 
 
 class Recovery(RecoveryBase[ConnectionBase[Any]]):
-    """See ``RecoveryBase``."""
+    """The recovery of a connection of 0-9-1 or 10.3; see ``RecoveryBase``."""
 
     log: ClassVar[logging.Logger] = logging.getLogger("trio_amqp10.amqp091")
-    closed_error: ClassVar[type[Any]] = ConnectionClosedError
+    closed_error: ClassVar[type[ConnectionClosedError]] = ConnectionClosedError
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._restoring = False
         self._locked_since: float | None = None
 
-    def lost(self, reason: str, cause: BaseException | None = None) -> ConnectionClosedError:
-        return connection_lost(reason, cause)
+    def exhausted(self, last: BaseException | None) -> ConnectionClosedError:
+        return connection_lost(f"{self._attempts} to reconnect have failed, the last with: {last}", last)
+
+    def passed(self, loss: Exception) -> None:
+        if isinstance(loss, ConnectionClosedError):
+            self._connection.loss = loss
 
     def sits_out(self, refusal: Exception) -> bool:
-        """As of ``RecoveryBase``: the old connection still holds something on the server, and not for too long."""
+        """Whether the old connection still holds the queue, and it is not too late."""
         is_held = isinstance(refusal, ResourceLockedError) or (
             isinstance(refusal, AccessRefusedError) and _IN_USE in refusal.text
         )
@@ -104,21 +109,22 @@ class Recovery(RecoveryBase[ConnectionBase[Any]]):
             await self._result_of(reply.result)
 
     async def _result_of(self, call: Callable[[], Awaitable[object]]) -> None:
-        """Wait for an answer; the end of one channel is its own affair."""
+        """Wait for an answer; if only one channel ended, log that and go on."""
         try:
             await call()
         except (ChannelClosedError, trio.ClosedResourceError) as failure:
             if self.sits_out(failure):
                 raise
-            self.log.warning("a channel could not be brought back: %s", failure)
+            self.log.warning("could not reopen a channel: %s", failure)
         except TransportLostError as lost:
             raise connection_lost("while it was brought back", lost) from lost
 
     async def _declare(self) -> None:
-        """Exchanges and queues, then bindings, many of them before the first is answered.
+        """Declare exchanges and queues, then bindings, many before the first answer.
 
-        A refusal closes the channel, and the server drops what was sent behind the request that it refused: that is the first
-        one without an answer. What is behind it is sent again, at first singly, so that refusals in a row cost one request each.
+        A refusal closes the channel, and the server drops all requests after the refused one, which is
+        therefore the first without an answer. The requests after it are sent again, at first one by one, so
+        that consecutive refusals cost one request each.
         """
         width, channel = _AHEAD, None
         try:
@@ -148,7 +154,7 @@ class Recovery(RecoveryBase[ConnectionBase[Any]]):
     async def _declared(
         self, channel: ChannelBase[Any], sent: list[Method], left: deque[Method]
     ) -> ChannelClosedError | None:
-        """Send requests, and take from ``left`` what was declared; the refusal that ended it, if one did."""
+        """Send requests, and remove each declared one from ``left``; return a refusal."""
         for method, reply in [(method, channel.ask(method)) for method in sent]:
             try:
                 answer: Any = (await reply.result()).method

@@ -1,39 +1,30 @@
-"""The answer to a request, yet to come; and the loss of the transport before it.
-
-Knows trio's tasks, and no method.
-"""
+"""A reply: the future answer to a request, or the loss of the transport before it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import Waiter
-from trio_amqp10.peer.errors import anew as anew_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.amqp091.events import Arrival
-
-__all__ = ["Reply", "TransportLostError", "anew"]
-
-E = TypeVar("E", bound=Exception)
-
-
-def anew(failure: E) -> E:
-    """The same exception anew: one object raised in several tasks would gather all their tracebacks."""
-    return cast("E", anew_of(cast("AmqpError", failure)))
+    from trio_amqp10.amqp091.engine.events import Arrival
 
 
 class TransportLostError(AmqpError):
-    """The transport was lost before the answer, and the connection will come back: ask again. Never leaves the client."""
+    """The transport was lost before the answer, and the connection will be restored.
+
+    The caller must send the request again. Never leaves the client.
+    """
 
 
 class Reply(Waiter):
-    """One answer.
+    """One answer, for one task to wait for.
 
     Args:
         late: called with the answer if the task that waited for it was cancelled.
@@ -49,7 +40,7 @@ class Reply(Waiter):
         self._abandoned = False
 
     def settle(self, arrival: Arrival) -> None:
-        """The answer is there."""
+        """Set the answer."""
         if self._abandoned:
             if self._late is not None:
                 self._late(arrival)
@@ -58,7 +49,7 @@ class Reply(Waiter):
         self.wake()
 
     def fail(self, failure: Exception) -> None:
-        """No answer will come."""
+        """Set the reason why no answer will come."""
         if self._arrival is None and self._failure is None:
             self._failure = failure
             self.wake()
@@ -67,9 +58,9 @@ class Reply(Waiter):
         """Wait for the answer.
 
         Raises:
-            Exception: the reason why there will be none.
+            Exception: the reason why no answer will come.
 
-        Cancelled: the answer goes to ``late``.
+        Cancelled: the answer is passed to ``late``.
         """
         try:
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -81,6 +72,6 @@ class Reply(Waiter):
                 self._late(self._arrival)
             raise
         if self._failure is not None:
-            raise anew(self._failure)
+            raise fresh_copy(self._failure)
         assert self._arrival is not None
         return self._arrival

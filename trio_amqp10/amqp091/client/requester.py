@@ -1,8 +1,4 @@
-"""Requests and their replies over RabbitMQ's direct reply-to (``amq.rabbitmq.reply-to``).
-
-Requests are mandatory and confirmed, so that one that no queue takes fails at once. Replies are matched by correlation-id.
-A request whose reply was lost with the connection is in doubt: it is never sent again.
-"""
+"""Requests and replies over RabbitMQ's direct reply-to."""
 
 from __future__ import annotations
 
@@ -12,27 +8,25 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import Waiter
 
 from .publisher import Publisher
-from .reply import anew
 
 if TYPE_CHECKING:
     from types import TracebackType
 
     from .connection_base import ConnectionBase
     from .delivery import Delivery
-    from .messages import PublishProperties
-
-__all__ = ["REPLY_TO", "ReplyLostError", "Requester", "RequesterOpening"]
+    from .publish_content import PublishProperties
 
 REPLY_TO: Final = "amq.rabbitmq.reply-to"
-"""The pseudo-queue: its consumer gets the replies to what this channel publishes."""
+"""The pseudo-queue whose consumer gets the replies to requests of this channel."""
 
 
 class ReplyLostError(AmqpError):
-    """The connection was lost before the reply came: the request may have been served or not."""
+    """The connection was lost before the reply: the request may have been served."""
 
 
 class _Pending(Waiter):
@@ -45,7 +39,7 @@ class _Pending(Waiter):
 
 
 class _Requests(Publisher):
-    """The requester's channel: a loss ends what waits for a reply."""
+    """The requester's channel; a loss of the connection fails pending requests."""
 
     def __init__(self, connection: ConnectionBase[Any]) -> None:
         super().__init__(connection, None, republish=False)
@@ -69,7 +63,12 @@ class _Requests(Publisher):
 
 
 class Requester:
-    """Sends requests to one queue; made by ``Connection.open_requester``. Several tasks may share it."""
+    """Sends requests to an exchange and routing key.
+
+    Made by ``Connection.open_requester``.
+
+    Several tasks may share it.
+    """
 
     def __init__(self, channel: _Requests, routing_key: str, exchange: str) -> None:
         self._channel = channel
@@ -83,15 +82,20 @@ class Requester:
 
         Args:
             body: the octets of the request.
-            fields: properties but for ``reply_to`` and ``correlation_id``, which are set here. ``expiration`` keeps a request from
-                being served after nobody waits for it.
+            fields: properties except ``reply_to`` and ``correlation_id``, which are set here. With
+                ``expiration`` the server drops a request that would be served too late.
 
         Raises:
-            ReturnedError: no queue takes the request.
-            NackedError, PublishInDoubtError: the server refused the request, or the connection was lost before its confirm.
-            ReplyLostError: the connection was lost before the reply.
+            ReturnedError: the server could route the request to no queue.
+            NackedError, PublishInDoubtError: the server refused the request, or the connection was lost before
+                its confirm.
+            ReplyLostError: the connection was lost before the reply, and will be restored.
+            ClosedResourceError: the requester was closed here.
+            ChannelClosedError: the server closed the channel.
+            ConnectionClosedError: the connection is lost for good.
 
-        Cancelled: the request may be served; its reply is dropped. A deadline is a cancel scope around the call.
+        Cancelled: the request may be served; its reply is dropped. For a deadline, use a cancel scope around
+          the call.
         """
         channel = self._channel
         correlation = f"{self._prefix}-{next(self._numbers)}"
@@ -108,11 +112,13 @@ class Requester:
         if pending.reply is not None:
             return pending.reply
         assert pending.failure is not None
-        raise anew(pending.failure)
+        raise fresh_copy(pending.failure)
 
 
 class RequesterOpening:
-    """A requester that is yet to be opened: enter it with ``async with``; leaving ends all requests.
+    """A requester that is not opened yet: enter it with ``async with``.
+
+    Leaving ends all requests.
 
     Cancelled on entering: its channel is closed again.
     """

@@ -1,7 +1,8 @@
-"""What a program declared on a connection, so that it can be declared again: exchanges, queues, bindings.
+"""The exchanges, queues and bindings that a program declared on a connection.
 
-A record goes when the program deletes what it stands for, and for what deletes itself (``auto_delete``) when the last use
-of it here ends. Passive declarations leave no record. Knows the methods of 0-9-1, and those of 10.3 with the same names.
+The recovery declares them again. A record is dropped when the program deletes the object, or when the last
+local use of an ``auto_delete`` object ends. Passive declarations make no record. The methods are those of
+0-9-1, and those of 10.3 with the same names.
 """
 
 from __future__ import annotations
@@ -14,20 +15,17 @@ from trio_amqp10.amqp091 import spec
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = ["QueueName", "Topology"]
-
+    from trio_amqp10.amqp091.wire.methods import Method
 
 _Key: TypeAlias = "tuple[str | None, str, str, str, str]"
 
 
 class QueueName:
-    """The name of a queue, which changes if the server chose it and the queue had to be declared again.
+    """The name of a queue; it changes if the server chose it and chooses again.
 
     Attributes:
-        now: the name.
-        before: the name that it had before the last loss of the connection; None if it did not change.
+        now: the current name.
+        before: the name before the last loss of the connection; None if it did not change.
     """
 
     __slots__ = ("before", "now")
@@ -71,7 +69,7 @@ class _BindingRecord:
 
     @property
     def key(self) -> _Key:
-        """What makes it one binding: where from, where to, routing key and arguments."""
+        """The identity of a binding: queue, destination, source, routing key, arguments."""
         queue = None if self.queue is None else self.queue.now
         return queue, self.destination, self.source, self.method.routing_key, repr(self.method.arguments)
 
@@ -83,7 +81,7 @@ def _key_of(method: spec.QueueUnbind | spec.ExchangeUnbind) -> _Key:
 
 
 class Topology:
-    """The records of one connection."""
+    """The declarations of one connection."""
 
     __slots__ = ("_bindings", "_exchanges", "_queues")
 
@@ -93,24 +91,24 @@ class Topology:
         self._bindings: dict[_Key, _BindingRecord] = {}
 
     def name_of(self, queue: str) -> QueueName:
-        """The name of a queue, shared with its record if it was declared here."""
+        """Return the name of a queue, shared with its record if it was declared here."""
         record = self._queues.get(queue)
         return QueueName(queue) if record is None else record.name
 
     # -- what a program did -----------------------------------------------------------------
 
     def exchange_declared(self, method: Any) -> None:
-        """An exchange is there."""
+        """Record an exchange."""
         if not method.passive:
             self._exchanges[method.exchange] = method
 
     def exchange_deleted(self, name: str) -> None:
-        """An exchange is gone, and its bindings with it."""
+        """Drop an exchange and its bindings."""
         self._exchanges.pop(name, None)
         self._drop([each for each in self._bindings.values() if name in (each.source, each.destination)])
 
     def queue_declared(self, method: Any, name: str) -> QueueName:
-        """A queue is there; its name, which the server may have chosen."""
+        """Record a queue; return its name, which the server may have chosen."""
         if method.passive:
             return self.name_of(name)
         known = self.name_of(name)
@@ -118,41 +116,44 @@ class Topology:
         return known
 
     def expect_queue(self, method: Any) -> None:
-        """The transport was lost before the answer to a declaration: have an exclusive queue declared with the others."""
+        """Record an exclusive queue whose declaration was not answered before a loss.
+
+        The recovery then declares it together with all others.
+        """
         if method.exclusive and not method.passive and method.queue and method.queue not in self._queues:
             self._queues[method.queue] = _QueueRecord(method, QueueName(method.queue))
 
     def forget_expected(self, method: Any) -> None:
-        """The program has given up a declaration that was expected, or the server has refused it."""
+        """Drop the record of ``expect_queue``: the declaration was refused or given up."""
         record = self._queues.get(method.queue)
         if record is not None and record.method is method:
             self.queue_deleted(method.queue)
 
     def queue_deleted(self, name: str) -> None:
-        """A queue is gone, and its bindings with it."""
+        """Drop a queue and its bindings."""
         self._queues.pop(name, None)
         self._drop(
             [each for each in self._bindings.values() if each.queue is not None and each.queue.now == name]
         )
 
     def queue_unused(self, name: str) -> None:
-        """The last consumer here of a queue is gone: a queue that deletes itself may be gone too."""
+        """Drop an auto-delete queue after its last local consumer."""
         record = self._queues.get(name)
         if record is not None and record.method.auto_delete:
             self.queue_deleted(name)
 
     def bound(self, method: Any, queue: QueueName | None = None) -> None:
-        """A binding is there."""
+        """Record a binding."""
         record = _BindingRecord(method, queue)
         self._bindings[record.key] = record
 
     def unbound(self, method: spec.QueueUnbind | spec.ExchangeUnbind) -> None:
-        """A binding is gone."""
+        """Drop a binding."""
         record = self._bindings.get(_key_of(method))
         self._drop([] if record is None else [record])
 
     def _drop(self, gone: list[_BindingRecord]) -> None:
-        """Forget bindings, and exchanges that delete themselves with the last binding from them."""
+        """Drop bindings, and auto-delete exchanges whose last binding was dropped."""
         for each in gone:
             self._bindings.pop(each.key, None)
         for source in {each.source for each in gone}:
@@ -166,21 +167,17 @@ class Topology:
     # -- declaring again --------------------------------------------------------------------
 
     def stages(self) -> Iterator[list[Method]]:
-        """All declarations, in two stages: each request of one may be sent before the others of it are answered.
+        """Return all declarations in two stages: exchanges and queues, then bindings.
 
-        Report the answer to each ``QueueDeclare`` with ``renamed`` before the next stage is taken.
+        The requests of one stage may be sent before any of them is answered. Report the answer to each
+        ``QueueDeclare`` with ``renamed`` before the next stage is taken.
         """
         yield [*self._exchanges.values(), *(record.method for record in self._queues.values())]
         self._bindings = {each.key: each for each in self._bindings.values()}  # queues may have new names
         yield [binding.request() for binding in self._bindings.values()]
 
-    def requests(self) -> Iterator[Method]:
-        """All declarations, in an order in which they can be made."""
-        for stage in self.stages():
-            yield from stage
-
     def renamed(self, method: Any, name: str) -> None:
-        """The server answered the declaration of a queue whose name it chooses; any other keeps its name."""
+        """Record the new name of a queue whose name the server chooses."""
         if method.queue:
             return
         for old, record in self._queues.items():

@@ -1,8 +1,4 @@
-"""A transaction: publishes and acknowledgements that happen together at the commit, or not at all (0-9-1, class tx).
-
-RabbitMQ commits atomically for one queue only. A transaction never comes back with its connection: what was not committed
-has not happened, and a commit whose answer was lost is in doubt.
-"""
+"""A transaction: publishes and settlements that take effect together (class tx)."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from trio_amqp10.amqp091.states import ChannelState
+from trio_amqp10.amqp091.engine.states import ChannelState
 
 from .channel import Channel
 from .channel_base import ChannelBase, D
@@ -19,32 +15,26 @@ from .delivery import Delivery
 from .errors import ConnectionClosedError, TransactionInDoubtError
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = ["Transaction", "TransactionBase"]
+    from trio_amqp10.amqp091.wire.methods import Method
 
 
 class TransactionBase(ChannelBase[D]):
-    """A channel with transactions, with what versions have in common."""
+    """A channel with transactions, with the parts that both versions share."""
 
     async def open(self) -> None:
-        """As of ``ChannelBase``. Until it is open, nothing was done on it, so it comes back after a loss."""
+        """Open the channel; an open transaction is not restored after a loss.
+
+        Until it is open, nothing was done on it, so its opening is retried after a loss.
+        """
         await super().open()
         self.restores = False
 
     def setup(self) -> list[Method]:
-        """Transactions are selected when the channel is opened."""
+        """Add tx.select to the requests of the opening."""
         return [*super().setup(), self.make("tx.select")]
 
     async def commit(self) -> None:
-        """Do all that was published and settled since the last commit or rollback (0-9-1, tx.commit).
-
-        Raises:
-            TransactionInDoubtError: the connection was lost before the answer: all has happened, or nothing.
-            ChannelClosedError: the server refused, and nothing has happened.
-
-        Cancelled: it may happen or not.
-        """
+        """Commit publishes and settlements since the last commit or rollback (tx.commit)."""
         self.check()
         try:
             await self.call(lambda: self.make("tx.commit"))
@@ -52,10 +42,7 @@ class TransactionBase(ChannelBase[D]):
             raise TransactionInDoubtError(f"the answer to a commit was lost: {lost}") from lost
 
     async def rollback(self) -> None:
-        """Drop what was published since the last commit or rollback, and undo the acknowledgements (0-9-1, tx.rollback).
-
-        Cancelled: it may be done or not; nothing is committed in any case.
-        """
+        """Undo publishes and settlements since the last commit or rollback (tx.rollback)."""
         await self.call(lambda: self.make("tx.rollback"))
 
     async def leave(self, *, failed: bool) -> None:
@@ -68,13 +55,14 @@ class TransactionBase(ChannelBase[D]):
         await super().leave(failed=failed)
 
     async def finish(self) -> None:
-        """Before the block is left without an exception: commit."""
+        """Commit, because the block ends without an exception."""
         await self.commit()
 
 
 class Transaction(TransactionBase[Delivery], Channel):
     """A channel with transactions; made by ``Connection.open_transaction``.
 
-    Leaving its block commits, or rolls back after an exception. ``commit`` and ``rollback`` end one transaction and begin the
-    next. It settles only deliveries that came on itself: those that were acknowledged and rolled back are unsettled again.
+    Leaving its block commits, or rolls back after an exception. ``commit`` and ``rollback`` end one transaction
+    and begin the next. A transaction settles only deliveries of its own channel; deliveries whose
+    acknowledgement was rolled back are unsettled again.
     """

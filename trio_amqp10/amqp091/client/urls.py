@@ -1,7 +1,7 @@
-"""URLs of 0-9-1 and 10.3: where a server is, the virtual host, and options (the AMQP URI of RabbitMQ and its query).
+"""URLs of 0-9-1 and 10.3: server, virtual host and options (RabbitMQ's AMQP URI).
 
-The path is the virtual host, percent-decoded; no path, or an empty one, is ``/``. A URL of a WebSocket or of a Unix socket
-needs its path for the transport, and names the virtual host in its query. Knows no transport.
+The path is the virtual host, percent-decoded; without a path, or with an empty one, it is ``/``. A URL of a
+WebSocket or of a Unix socket needs its path for the transport, so its query names the virtual host.
 """
 
 from __future__ import annotations
@@ -10,13 +10,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.urls import parse_url, schemes_of
 
 if TYPE_CHECKING:
     from trio_amqp10.net.urls import Url
-
-__all__ = ["Place", "parse_place"]
 
 _PATH_IS_TRANSPORT: Final = ("amqpws", "amqpwss", "amqp+unix")
 
@@ -38,10 +36,10 @@ class Place:
 
     Attributes:
         url: host, port, credentials and path, for the transport.
-        virtual_host: what to open there.
-        numbers: options of the query that are numbers: ``heartbeat`` in seconds, ``frame_max`` in octets,
+        virtual_host: the virtual host to open.
+        numbers: numeric options of the query: ``heartbeat`` in seconds, ``frame_max`` in octets,
             ``channel_max``, ``connection_timeout`` in milliseconds.
-        words: options of the query that are text.
+        words: text options of the query.
         mechanisms: names of the SASL mechanisms that the query permits, in its order; none for no restriction.
     """
 
@@ -56,24 +54,24 @@ class Place:
 
 
 def parse_place(text: str, protocol: str = "amqp091") -> Place:
-    """Read ``amqp091://[user[:password]@]host[:port][/vhost][?option=value&...]``.
+    """Parse ``amqp091://[user[:password]@]host[:port][/vhost][?option=value&...]``.
 
-    ``amqp091s://`` is with TLS; ``amqp091ws://`` and ``amqp091wss://`` are within a WebSocket; ``amqp091+unix:///path`` is a Unix
-    socket. ``amqp://`` and so on mean the same here.
+    ``amqp091s://`` uses TLS; ``amqp091ws://`` and ``amqp091wss://`` a WebSocket; ``amqp091+unix:///path`` a
+    Unix socket. ``amqp://`` and so on mean the same here.
 
     Args:
         text: the URL.
-        protocol: what its scheme begins with, in place of ``amqp091``.
+        protocol: the first part of its scheme, instead of ``amqp091``.
 
     Raises:
-        LocalProtocolError: it is none of these; the message shows no password.
+        LocalProtocolError: the URL is not valid; the message shows no password.
     """
     scheme, found, rest = text.partition("://")
     scheme = scheme.lower()  # RFC 3986, section 3.1
     rest, query = _split_query(rest)
     if scheme == "amqp+tls":
         raise LocalProtocolError(
-            f"amqp+tls:// is TLS within AMQP 1.0, which no other protocol has: use {protocol}s://"
+            f"amqp+tls:// is TLS negotiated inside AMQP 1.0 and cannot be used here: use {protocol}s://"
         )
     url = parse_url(f"{scheme}{found}{rest}", schemes_of(protocol))
     words: dict[str, str] = {}
@@ -89,13 +87,14 @@ def parse_place(text: str, protocol: str = "amqp091") -> Place:
         elif key in _WORDS:
             words[key] = value
         else:
-            shown = "that" if "@" in key or ":" in key else repr(key)
+            shown = "one name" if "@" in key or ":" in key else repr(key)  # it may be part of a password
             raise LocalProtocolError(
-                f"the query of the URL: {shown} is not known; known are {', '.join((*_NUMBERS, *_WORDS))}"
+                f"the query of the URL: {shown} is not an option; options are {', '.join((*_NUMBERS, *_WORDS))}"
             )
-    if words.pop("verify", "verify_peer") != "verify_peer":
+    if (verify := words.pop("verify", "verify_peer")) != "verify_peer":
         raise LocalProtocolError(
-            "the query of the URL: verify=verify_none would take any server: use insecure=True if that is meant"
+            f"the query of the URL: verify={verify!r}: expected verify_peer; "
+            "pass insecure=True to accept any server certificate"
         )
     named = words.pop("vhost", None)
     host = (named if url.scheme in _PATH_IS_TRANSPORT else url.address if named is None else named) or "/"
@@ -103,7 +102,7 @@ def parse_place(text: str, protocol: str = "amqp091") -> Place:
 
 
 def _split_query(rest: str) -> tuple[str, str]:
-    """The query begins at the first ``?`` behind the credentials."""
+    """Split at the first ``?`` after the credentials."""
     at = rest.rfind("@") + 1
     mark = rest.find("?", at)
     return (rest, "") if mark < 0 else (rest[:mark], rest[mark + 1 :])

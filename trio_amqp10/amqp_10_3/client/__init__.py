@@ -1,9 +1,11 @@
-"""The client of AMQ Protocol 10.3 for trio: what it has of its own, over what it shares with that of 0-9-1.
+"""The client of AMQ Protocol 10.3 for trio.
 
-Contents of the class basic, tickets, transactions and alerts. Files, streams, distributed transactions and tunnels are those of
-the engine alone.
+It supports contents of the class basic, tickets, transactions and alerts, and shares the rest with the client of 0-9-1. Files,
+streams, distributed transactions and tunnels are only supported by the engine.
 """
 
+from trio_amqp10.amqp091.client.channel_base import Returns
+from trio_amqp10.amqp091.client.channel_opening import ChannelOpening
 from trio_amqp10.amqp091.client.connection_base import ConnectionStatistics
 from trio_amqp10.amqp091.client.errors import (
     AccessRefusedError,
@@ -16,12 +18,9 @@ from trio_amqp10.amqp091.client.errors import (
     ReturnedMessage,
     TransactionInDoubtError,
 )
-from trio_amqp10.amqp091.client.messages import PublishProperties
-from trio_amqp10.amqp091.client.opening import ChannelOpening
-from trio_amqp10.amqp091.client.returns import Returns
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.peer import frame_logging as frame_logging  # so that frames are logged here too
+from trio_amqp10.amqp091.client.publish_content import PublishProperties
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.wire.content import BasicProperties
 
 from .channel import Channel, Transaction
 from .connection import Connection

@@ -1,141 +1,94 @@
-"""Dial a server of 10.3: ``open_connection``, with all its options (class connection, C 273-437)."""
+"""Dialling a server of 10.3: ``open_connection`` (class connection, C 273-437)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import trio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 from trio_amqp10.amqp091.client.connection_base import ClientEngine
-from trio_amqp10.amqp091.client.dial import product_properties
-from trio_amqp10.amqp091.client.dialling import DiallingBase, Options
-from trio_amqp10.amqp091.client.urls import Place, parse_place
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp_10_3.profile import V10_3
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.net.tls_options import TlsOptions
+from trio_amqp10.amqp091.client.dial_options import DialOptions
+from trio_amqp10.amqp091.client.dialling_base import SharedDialling
+from trio_amqp10.amqp_10_3.engine.profile import V10_3
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.net.option_signatures import takes
 
 from .connection import Connection
 
 if TYPE_CHECKING:
-    import os
-    import ssl
-    from collections.abc import Mapping, Sequence
-
-    from trio_amqp10.amqp091.client.dialling import SaslChoice
-
-__all__ = ["Dialling", "open_connection"]
+    from trio_amqp10.amqp091.engine.limits import Limits
 
 
-def open_connection(
-    where: str | Sequence[str] | trio.abc.Stream,
-    *,
-    vhost: str | None = None,
-    insist: bool = False,
-    login: tuple[str, str] | None = None,
-    sasl: SaslChoice = None,
-    allow_plaintext_password: bool = False,
-    layers: Sequence[str] | None = None,
-    ssl_context: ssl.SSLContext | None = None,
-    cafile: str | os.PathLike[str] | None = None,
-    certfile: str | os.PathLike[str] | None = None,
-    keyfile: str | os.PathLike[str] | None = None,
-    server_hostname: str | None = None,
-    insecure: bool = False,
-    heartbeat: int | None = None,
-    frame_max: int | None = None,
-    channel_max: int | None = None,
-    connection_name: str | None = None,
-    client_properties: Mapping[str, Any] | None = None,
-    limits: Limits | None = None,
-    close_timeout: float = 5.0,
-    reconnect: bool | Backoff = False,
-) -> Dialling:
-    """Dial a server of AMQ Protocol 10.3: ``async with open_connection(url) as connection``.
+@dataclass(frozen=True, kw_only=True)
+class Options(DialOptions):
+    """The parameters of ``open_connection``."""
 
-    Entering waits until the server has opened the virtual host. Leaving closes the connection: what is queued is written
-    first, then the server's answer is awaited for at most ``close_timeout`` seconds. What the block raises leaves as itself.
+    protocol: ClassVar[str] = "amqp103"
+
+    insist: bool = False
+
+
+@takes(Options)
+def open_connection(options: Options) -> Dialling:
+    """Dial a server of AMQ Protocol 10.3.
+
+    Use it as ``async with open_connection(url) as connection``. Entering waits until the server has opened the virtual host.
+    Leaving closes the connection: queued output is written first, then the server's answer is awaited for at most
+    ``close_timeout`` seconds. An exception raised in the block propagates unchanged.
 
     Args:
-        where: a URL, or several, tried in turn, or a stream that is connected already.
-            ``amqp103://[user[:password]@]host[:port][/vhost]``; ``amqp103s://`` with TLS; ``amqp103ws://host/path?vhost=...`` and
-            ``amqp103wss://`` in a WebSocket; ``amqp103+unix:///path?vhost=...``. ``amqp://`` and so on mean the same here. Path and
-            query are those of ``amqp091.open_connection``, and so is what has the same name here.
-        vhost: the virtual host, up to 255 octets and without a NUL; that of the URL if None.
+        where: a URL, several URLs to try in turn, or a stream that is already connected.
+            ``amqp103://[user[:password]@]host[:port][/vhost]``; ``amqp103s://`` for TLS; ``amqp103ws://host/path?vhost=...`` and
+            ``amqp103wss://`` in a WebSocket; ``amqp103+unix:///path?vhost=...``. Here ``amqp://`` and similar schemes have the
+            same meaning. Path, query and all parameters of the same name work as in ``amqp091.open_connection``.
+        vhost: the virtual host, up to 255 octets and without a NUL; None for that of the URL.
         insist: ask the server not to redirect (C 402).
-        login: user and password; those of the URL if None, and ``guest`` with ``guest`` if it has none.
+        login: user and password; None for those of the URL, or ``guest`` with ``guest`` if it has none.
         sasl: a mechanism, or several, best first. If None: SCRAM, EXTERNAL with ``certfile``, PLAIN and AMQPLAIN.
-        allow_plaintext_password: send a password where others could read it on the way, or to a server that proved
-            nothing (``insecure``).
-        layers: what to put between the stream and AMQP, lowest first: ``"tls"``, ``"websocket"``. None: what the URL says.
-        ssl_context: for TLS, in place of one made here.
-        cafile: authorities to believe, in PEM, in place of those of the system.
+        allow_plaintext_password: send a password even over a transport that others could read, or to a server without a verified
+            certificate (``insecure``).
+        layers: layers between the stream and AMQP, lowest first: ``"tls"``, ``"websocket"``. None for those of the URL.
+        ssl_context: for TLS, instead of a new context.
+        cafile: trusted authorities, in PEM, instead of those of the system.
         certfile, keyfile: our own certificate, and its key if that is in another file.
-        server_hostname: the name that the server's certificate has to have; the URL's host if None.
-        insecure: take any certificate.
-        heartbeat: seconds of the interval to ask for; the lower of both ends' numbers holds. 0 for none. 60 if None.
-        frame_max: octets of a frame, 4096 or more; the lower of both ends' numbers holds. 131,072 if None.
-        channel_max: the highest channel number; the lower of both ends' numbers holds. 2047 if None.
-        connection_name: a name for the server's lists.
-        client_properties: more about us, for the server; names without hyphens, no bools and no arrays.
-        limits: what the server may cost us.
+        server_hostname: the name that the server's certificate must have; None for the host of the URL.
+        insecure: accept any certificate.
+        heartbeat: requested interval in seconds; the lower value of both ends is used. 0 for no heartbeats. 60 if None.
+        frame_max: maximum octets of a frame, at least 4096; the lower value of both ends is used. 131,072 if None.
+        channel_max: the highest channel number; the lower value of both ends is used. 2047 if None.
+        connection_name: a name to show in the server's lists.
+        client_properties: further properties for the server; names without hyphens, no bools and no arrays.
+        limits: the resources that the server may use here.
         close_timeout: seconds to wait for the server whenever something is closed.
-        reconnect: come back by itself, with channels and their tickets, declarations and consumers, for ever or as a ``Backoff``
-            says; the first dial too. A redirect ends it. See ``Connection.changes``.
+        reconnect: restore the connection after a loss, with channels and their tickets, declarations and consumers: True to try
+            for ever, or a ``Backoff``. The first dial is repeated too. A redirect ends the connection. See
+            ``Connection.changes``.
 
     Raises (on entering):
-        OSError: nobody answers there.
-        SecurityError: the login was refused, or the server is not who it should be, or a password would be readable.
-        RedirectedError: the server asks to connect elsewhere.
-        ConnectionClosedError: the server closed (530: no such virtual host, or no access to it), or was lost, or took too long.
-        RemoteProtocolError: what answers does not speak 10.3.
-        LocalProtocolError: the URL is not one, or options make no sense or are not safe.
+        OSError: there is no server at that address.
+        SecurityError: the login was refused, the server's identity is wrong, or a password would be readable.
+        RedirectedError: the server redirects to another host.
+        ConnectionClosedError: the server closed (530: no such virtual host, or no access to it), was lost, or took too long.
+        RemoteProtocolError: the server does not speak 10.3.
+        LocalProtocolError: the URL is malformed, or options contradict each other or are not safe.
 
-    Cancelled: what was dialled is closed.
+    Cancelled: the new connection is closed.
     """
-    given = {"heartbeat": heartbeat, "frame_max": frame_max, "channel_max": channel_max}
-    stream = where if isinstance(where, trio.abc.Stream) else None
-    urls = () if isinstance(where, trio.abc.Stream) else (where,) if isinstance(where, str) else where
-    tls = TlsOptions(
-        layers=layers,
-        ssl_context=ssl_context,
-        cafile=cafile,
-        certfile=certfile,
-        keyfile=keyfile,
-        server_hostname=server_hostname,
-        insecure=insecure,
-    )
-    options = Options(
-        virtual_host=vhost,
-        login=login,
-        sasl=sasl,
-        allow_plaintext_password=allow_plaintext_password,
-        tls=tls,
-        limits=limits or Limits(),
-        given={name: value for name, value in given.items() if value is not None},
-        properties={**product_properties(connection_name), **(client_properties or {})},
-        close_timeout=close_timeout,
-        backoff=Backoff() if reconnect is True else reconnect or None,
-    )
-    return Dialling([parse_place(url, "amqp103") for url in urls], stream, options, insist=insist)
+    return Dialling(options)
 
 
-class Dialling(DiallingBase[Connection]):
-    """A connection that is yet to be made: enter it with ``async with``."""
+class Dialling(SharedDialling[Connection]):
+    """The result of ``open_connection``: enter it with ``async with`` to connect."""
 
-    def __init__(
-        self, places: Sequence[Place], stream: trio.abc.Stream | None, options: Options, *, insist: bool
-    ) -> None:
-        self._insist = insist
-        super().__init__(places, stream, options)
+    def __init__(self, options: Options) -> None:
+        self._insist = options.insist
+        super().__init__(options)
 
     def make_connection(self, close_timeout: float) -> Connection:
-        """As of ``DiallingBase``."""
+        """Return a new connection; see ``SharedDialling``."""
         return Connection(close_timeout)
 
     def make_engine(self, now: float, limits: Limits, virtual_host: str) -> ClientEngine:
-        """As of ``DiallingBase``."""
+        """Return a new engine; see ``SharedDialling``."""
         return ClientEngine(
             EndpointRole.CLIENT,
             now,

@@ -1,7 +1,8 @@
-"""Queues, consumers and deliveries of the client of 10.3 (class basic, C 882-1096).
+"""Queues, consumers and deliveries of the client (class basic, C 882-1096).
 
-A consumer names its window when it begins. What was delivered and not settled comes back to the queue when its channel is
-closed: to reject it is a failed attempt, and keeps it from the same channel (C 1040-1043, 1096), so nothing here rejects by itself.
+A consumer states its window when it begins. The server returns unsettled deliveries to the queue when their channel is closed. A
+rejection would count as a failed attempt, and would exclude the message from the same channel (C 1040-1043, 1096), so the client
+never rejects on its own.
 """
 
 from __future__ import annotations
@@ -14,44 +15,44 @@ from trio_amqp10.amqp091.client.delivery import DeliveryBase
 from trio_amqp10.amqp091.client.queues import DEFAULT, Default, QueueBase
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = ["Consumer", "Consuming", "Delivery", "Queue"]
+    from trio_amqp10.amqp091.wire.methods import Method
 
 
 class Delivery(DeliveryBase):
-    """One message.
+    """A received message.
 
     Attributes:
-        body: its octets.
-        tag: its delivery tag, from 1 for each channel.
+        body: the octets of the body.
+        tag: the delivery tag, counted from 1 on each channel.
     """
 
     __slots__ = ()
 
     def reject(self, *, requeue: bool = True) -> None:
-        """Refuse it: a failed attempt (10.3, basic.reject, C 1077-1096). Synchronous; errors as ``ack``.
+        """Reject the message, as a failed attempt (10.3, basic.reject, C 1077-1096).
+
+        Synchronous; raises as ``ack``.
 
         Args:
-            requeue: put it back for other channels: it does not come to this one again, and a container makes it a dead letter
-                with the fifth failure. Otherwise it is a dead letter at once, or is dropped.
+            requeue: return the message for other channels: it is not delivered to this channel again, and a container
+                dead-letters it at the fifth failure. False: it is dead-lettered at once, or dropped.
         """
         super().reject(requeue=requeue)
 
 
 class Consumer(ConsumerBase[Delivery]):
-    """Iterate over it: ``async for delivery in consumer``.
+    """Iterate over the deliveries: ``async for delivery in consumer``.
 
-    Iterating ends without an error after this consumer was closed here. Several tasks may share one consumer.
+    The iteration ends without an error after the consumer was closed here. Several tasks may share one consumer.
 
     Attributes:
-        tag: its name on the channel.
-        queue: what it consumes.
-        no_ack: whether the server forgets each message as it sends it.
-        prefetch: unsettled deliveries that the server may have under way; None for no limit.
-        prefetch_octets: octets that they may have; 0 for no limit.
-        no_local: whether messages that this connection published are left out.
-        on_delivery: called with each delivery as it comes, in place of iterating; None to iterate.
+        tag: the consumer tag, unique on the channel.
+        queue: the queue that it consumes.
+        no_ack: whether the server forgets each message as soon as it is sent.
+        prefetch: limit of unsettled deliveries; None for no limit.
+        prefetch_octets: limit of octets of unsettled deliveries; 0 for no limit.
+        no_local: whether messages that this connection published are skipped.
+        on_delivery: called with each delivery when it arrives, instead of iteration; None to iterate.
     """
 
     __slots__ = ("no_local", "prefetch_octets")
@@ -62,7 +63,7 @@ class Consumer(ConsumerBase[Delivery]):
         self.no_local: Final = no_local
 
     def request(self) -> Method:
-        """What the server is sent."""
+        """Return the method that begins the consumer."""
         method: Method = self._channel.make(
             "basic.consume",
             queue=self.queue.name,
@@ -78,26 +79,26 @@ class Consumer(ConsumerBase[Delivery]):
     async def aclose(self) -> None:
         """Cancel the consumer, and wait for the server's answer (10.3, basic.cancel).
 
-        What was not received goes back to the queue when the channel is closed; with ``no_ack`` it is lost. Deliveries that were
-        received stay as they are, and can still be settled.
+        Deliveries that were not received return to the queue when the channel is closed; with ``no_ack`` they are lost. Received
+        deliveries are not affected, and can still be settled.
 
-        Cancelled: the cancel is sent, and the server's answer is not waited for.
+        Cancelled: the cancel is sent, without waiting for the server's answer.
         """
         await super().aclose()
 
 
 class Consuming(ConsumerOpening[Consumer]):
-    """A consumer of 10.3 that is yet to be made: enter it with ``async with``; see ``Queue.consume``."""
+    """The result of ``Queue.consume``: enter it with ``async with`` to begin."""
 
     __slots__ = ()
 
 
 class Queue(QueueBase[Delivery]):
-    """A queue on a server, and the channel by which this program reaches it.
+    """A queue on a server, used over one channel.
 
     Attributes:
-        message_count: messages that were ready when it was declared; 0 if it was not declared by this object.
-        consumer_count: consumers that it had then.
+        message_count: ready messages when the queue was declared; 0 if this object did not declare it.
+        consumer_count: consumers of the queue at that time.
     """
 
     __slots__ = ()
@@ -112,24 +113,27 @@ class Queue(QueueBase[Delivery]):
         prefetch_octets: int = 0,
         tag: str = "",
     ) -> Consuming:
-        """Consume: ``async with queue.consume() as consumer`` (10.3, basic.consume, C 959-980).
+        """Consume messages of the queue (10.3, basic.consume, C 959-980).
 
-        Leaving the block cancels the consumer. What it did not receive goes back to the queue when the channel is closed.
+        Use it as ``async with queue.consume() as consumer``. Leaving the block cancels the consumer. Deliveries that were not
+        received return to the queue when the channel is closed.
 
         Args:
-            no_ack: the server forgets each message as it sends it: fast, and what is under way at a loss is lost.
-            exclusive: no other consumer, or an error.
-            no_local: leave out messages that this connection published.
-            prefetch: unsettled deliveries that the server may have under way, 1 to 65535; None for no limit, then up to
-                1 MiB waits in this process. The channel's if left out. With ``no_ack`` it is what may wait in this process.
-            prefetch_octets: octets that the unsettled deliveries may have, where one message goes in any case; 0 for no limit.
-            tag: the consumer's name on the channel; one is chosen if it is empty.
+            no_ack: the server forgets each message as soon as it is sent. This is fast, but deliveries in transit are lost with
+                the connection.
+            exclusive: allow no other consumer; the server refuses if there is one.
+            no_local: skip messages that this connection published.
+            prefetch: limit of unsettled deliveries, 1 to 65535; None for no limit, then up to 1 MiB waits in this process. The
+                default is the prefetch of the channel. With ``no_ack`` it limits the deliveries that wait in this process.
+            prefetch_octets: limit of octets of unsettled deliveries, but at least one message is delivered; 0 for no limit.
+            tag: the consumer tag; if empty, one is generated.
 
         Raises:
             LocalProtocolError: prefetch is 0 or out of its range, or the tag is in use.
 
-        Raises (on entering): ``NotFoundError``, no such queue; ``AccessRefusedError``, no read access, or another consumer is
-            exclusive.
+        Raises (on entering):
+            NotFoundError: there is no such queue.
+            AccessRefusedError: there is no read access, or another consumer is exclusive.
         """
         channel = self._channel
         consumer = Consumer(

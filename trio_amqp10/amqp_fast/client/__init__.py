@@ -1,9 +1,8 @@
 """The client of AMQP/Fast for trio: connections, channels and handles (RFC 006)."""
 
-from trio_amqp10.amqp_fast.limits import Limits
-from trio_amqp10.amqp_fast.message import Message
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.engine.message import Message
 from trio_amqp10.amqp_fast.spec import MessageHead
-from trio_amqp10.peer import frame_logging as frame_logging  # so that frames are logged here too
 
 from .channel import Channel
 from .connection import Connection

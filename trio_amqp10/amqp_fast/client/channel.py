@@ -1,4 +1,4 @@
-"""One channel of the client: handles, acknowledgements, transactions (RFC 006, 3.3)."""
+"""A channel of the client: handles, acknowledgements, transactions (RFC 006, 3.3)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.states import ChannelState
+from trio_amqp10.amqp_fast.engine.states import ChannelState
 
 from .endpoint import Endpoint, Opening
 from .errors import (
@@ -24,13 +24,11 @@ from .errors import (
 from .handle import Handle
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp_fast.channel import Channel as EngineChannel
-    from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
+    from trio_amqp10.amqp_fast.engine.channel import Channel as EngineChannel
+    from trio_amqp10.amqp_fast.engine.handle import Handle as EngineHandle
 
     from .connection import Connection
     from .errors import Closed
-
-__all__ = ["Channel"]
 
 _log = logging.getLogger("trio_amqp10.amqp_fast")
 
@@ -38,16 +36,16 @@ _SERVICES = {"queue": 1, "topic": 2, "peer": 3}
 
 
 class Channel(Endpoint):
-    """A strictly serial stream of commands and messages; made by ``Connection.open_channel``.
+    """A strictly serial stream of commands and messages.
 
-    While a connection that reconnects is down, calls wait until it is back. A transacted channel does not come back with it: what
-    was not committed has not happened.
+    Create a channel with ``Connection.open_channel``. While a connection that reconnects is down, calls wait until it is back. A
+    transacted channel does not survive the loss of its connection: its uncommitted work is discarded.
 
     Attributes:
-        engine: the channel of the engine; another one after the connection came back.
-        handles: those that are open.
-        attached: the same, by the engine's.
-        epoch: how often the transport was lost: numbers of earlier messages mean nothing now.
+        engine: the channel of the engine; replaced after the connection was restored.
+        handles: the open handles.
+        attached: the open handles, by the engine's handles.
+        epoch: how often the transport was lost; message numbers of earlier epochs are no longer valid.
     """
 
     def __init__(self, connection: Connection, command: spec.ChannelOpen) -> None:
@@ -61,7 +59,7 @@ class Channel(Endpoint):
         self.attach()
 
     def attach(self) -> None:
-        """Open a channel of the engine."""
+        """Open a channel of the current engine."""
         connection = self.connection
         self.forget_keys()
         tag = self.new_tag()
@@ -80,7 +78,7 @@ class Channel(Endpoint):
         connection.wake_writer()
 
     async def opened(self) -> None:
-        """Wait until the server has opened it."""
+        """Wait until the server has opened the channel."""
         try:
             await self.wait_for_keys()
         except TransportLostError:
@@ -88,11 +86,14 @@ class Channel(Endpoint):
         self._is_open = True
 
     async def restore(self) -> None:
-        """Wait until the server has opened it again, and its handles with their subscriptions; ``attach`` was called.
+        """Wait until the server has opened the channel and its handles again.
+
+        Call ``attach`` first. The subscriptions of the handles are restored too. A handle that the server refuses is logged and
+        closed.
 
         Raises:
-            TransportLostError: it is lost again.
-            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+            TransportLostError: the transport was lost again.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
         """
         handles = list(self.handles)
         for handle in handles:
@@ -102,7 +103,7 @@ class Channel(Endpoint):
             try:
                 await handle.restore()
             except (HandleClosedError, trio.ClosedResourceError) as refusal:
-                _log.warning("%r could not be brought back: %s", handle, refusal)
+                _log.warning("%r could not be restored: %s", handle, refusal)
 
     def open_handle(
         self,
@@ -119,17 +120,17 @@ class Channel(Endpoint):
         """Open a handle: ``async with channel.open_handle("orders") as handle`` (3.5.2).
 
         Args:
-            name: of a destination, or what the names of several begin with; empty for all, or for a temporary one that the
-                server is to name.
-            service: which service the destination is of.
-            producer, consumer, browser: what the handle is for; a peer service has none of these.
-            temporary: make a queue or a topic that goes with the channel.
-            mime_type, encoding: of messages that do not say theirs.
+            name: name of a destination, or the common prefix of several names. Empty for all destinations, or for a temporary
+                destination that the server will name.
+            service: the service of the destination.
+            producer, consumer, browser: the access that the handle needs; a peer service has none of these.
+            temporary: create a queue or a topic that is deleted with the channel.
+            mime_type, encoding: defaults for messages without these fields.
 
         Raises (on entering):
-            HandleClosedError: the server refuses it.
+            HandleClosedError: the server refuses the handle.
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
-            LocalProtocolError: no such service, or the service has no such access.
+            LocalProtocolError: the service does not exist, or does not offer such access.
         """
         is_peer = service == "peer"
         command = spec.HandleOpen(
@@ -148,26 +149,31 @@ class Channel(Endpoint):
         """Acknowledge all messages of the channel up to this number (3.3.3).
 
         Raises:
-            DeliveryLostError: the connection is down, and with it all that this could name.
+            DeliveryLostError: the connection is down; the server will send the messages again.
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
         """
         self.check()
         if not self.connection.is_up:
-            raise DeliveryLostError(f"message {number} came before the connection was lost")
+            raise DeliveryLostError(
+                f"message {number} was received before the connection was lost: the server sends it again"
+            )
         self.engine.write(spec.ChannelAck(message_nbr=number))
         self.connection.wake_writer()
 
     async def commit(self) -> None:
-        """Place what was sent, and settle all that was received (3.3.4); the next transaction begins.
+        """Commit the transaction, and begin the next one (3.3.4).
+
+        The server places the sent messages and settles the acknowledged ones.
 
         Raises:
-            ChannelClosedError: nothing of it was done.
+            ChannelClosedError: the server refused, and did nothing of the transaction.
             LocalProtocolError: the channel is not transacted.
-            TransactionInDoubtError: the connection was lost before the answer: all of it is done, or nothing.
-            ConnectionClosedError: it was lost before the server was asked: nothing of it is done. The channel does not come back.
+            TransactionInDoubtError: the connection was lost before the answer: the server did all of the transaction, or nothing.
+            ConnectionClosedError: the connection was lost before the commit was sent: nothing was done. The channel is not
+                restored.
             trio.ClosedResourceError: the channel was closed here.
 
-        Cancelled: it may be done or not.
+        Cancelled: the transaction may be committed or not.
         """
         self.check()
         try:
@@ -176,13 +182,15 @@ class Channel(Endpoint):
             raise TransactionInDoubtError(f"the answer to a commit was lost: {lost}") from lost
 
     async def rollback(self) -> None:
-        """Drop what was sent, and give back all that was received (3.3.5); errors as of ``commit``.
+        """Roll back the transaction: drop sent messages, return received ones (3.3.5).
 
-        Cancelled: it is done all the same, if the command was written.
+        Raises the errors of ``commit``.
+
+        Cancelled: the transaction is rolled back anyway if the command was already written.
         """
         await self._confirmed(spec.ChannelRollback())
 
-    # -- what comes -------------------------------------------------------------------------
+    # -- arriving commands ------------------------------------------------------------------
 
     def _on_touch(self) -> None:
         while (arrival := self.engine.next_arrival()) is not None:
@@ -198,7 +206,10 @@ class Channel(Endpoint):
         self.wake_all()
 
     def lose(self) -> None:
-        """As of ``Endpoint``, and so for its handles; a transacted channel is closed, once it is open."""
+        """Mark the transport as lost, also for the handles.
+
+        A transacted channel that was already open is closed, because its transaction cannot be continued.
+        """
         self.epoch += 1
         if self._command.transacted and self._is_open:
             self.shut(self.connection.loss)
@@ -208,24 +219,26 @@ class Channel(Endpoint):
             handle.lose()
 
     def wake_all(self) -> None:
-        """The connection is back: what waits on the channel, or on a handle of it, goes on."""
+        """Wake all tasks that wait on the channel or on one of its handles."""
         for handle in list(self.handles):
             handle.wake()
         self.wake()
 
     def shut(self, why: Closed | None) -> None:
-        """As of ``Endpoint``; its handles are closed too."""
+        """Mark the channel and its handles as closed."""
         self.connection.channels.pop(self, None)
         super().shut(why)
         for handle in list(self.handles):
             handle.shut(why)
 
-    # -- the end ----------------------------------------------------------------------------
+    # -- close ------------------------------------------------------------------------------
 
     async def aclose(self) -> None:
-        """Close it (3.3.7), and wait for the server's answer; a transaction is rolled back.
+        """Close the channel, and wait for the server's answer (3.3.7).
 
-        Cancelled: the close is written all the same.
+        An uncommitted transaction is rolled back.
+
+        Cancelled: the close is written anyway.
         """
         if not self.closed_here and self.why is None:
             self._end(None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.events import (
+from trio_amqp10.amqp_fast.engine.events import (
     Challenged,
     ChannelFailed,
     ConnectionClosed,
@@ -16,38 +16,36 @@ from trio_amqp10.amqp_fast.events import (
     ConnectionOpened,
     HandleFailed,
 )
-from trio_amqp10.errors import RemoteProtocolError, SecurityError
+from trio_amqp10.core.errors import RemoteProtocolError, SecurityError
 from trio_amqp10.net.pump import READ_SIZE, Pump
+from trio_amqp10.net.recovery_events import Changes
 from trio_amqp10.net.waiters import Waiter
-from trio_amqp10.peer.recovery_events import Changes
 
 from .channel import Channel
 from .endpoint import Opening
-from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, anew
+from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, fresh_copy
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp_fast.channel import Channel as EngineChannel
-    from trio_amqp10.amqp_fast.engine import Engine
-    from trio_amqp10.amqp_fast.events import Event
-    from trio_amqp10.peer.recovery_base import RecoveryBase
-
-__all__ = ["Connection"]
+    from trio_amqp10.amqp_fast.engine.channel import Channel as EngineChannel
+    from trio_amqp10.amqp_fast.engine.engine import Engine
+    from trio_amqp10.amqp_fast.engine.events import Event
+    from trio_amqp10.net.recovery_base import RecoveryBase
 
 _BUFFER: Final = 4 * 1024 * 1024
-"""Octets of messages that were not received yet, above which the transport is not read."""
+"""Octets of unreceived messages above which the transport is not read."""
 
 
 class Connection(Waiter, trio.abc.AsyncResource):
-    """One connection; made by ``open_connection``.
+    """One connection, as returned by ``open_connection``.
 
     Attributes:
-        engine, pump: of the transport that there is now, or was last.
+        engine, pump: engine and pump of the current, or latest, transport.
         close_timeout: seconds to wait for the server's answer when something is closed.
-        recovery: brings it back; None without ``reconnect``.
-        channels: those that are open.
-        attached: the same, by the engine's.
-        loss: why the transport was lost last; None if it never was.
-        why: why it is gone for good; None while it is not, and after our own close.
+        recovery: restores the connection after a loss; None without ``reconnect``.
+        channels: the open channels.
+        attached: the open channels, by the engine's channels.
+        loss: the reason why the transport was last lost; None if it never was.
+        why: the reason why the connection is closed for good; None while it is not, and after ``aclose``.
         is_up: whether channels can be used now.
     """
 
@@ -63,7 +61,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.why: ConnectionClosedError | None = None
         self.is_up: bool = False
         self._login = login
-        self._may_say_password = False
+        self._may_send_password = False
         self._closed_here = False
         self._failure: Exception | None = None
         self._over = True
@@ -72,19 +70,19 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._expected = 0
         self._held = 0
 
-    # -- what a program does ----------------------------------------------------------------
+    # -- for programs -----------------------------------------------------------------------
 
     def open_channel(self, *, transacted: bool = False, restartable: bool = False) -> Opening[Channel]:
         """Open a channel: ``async with connection.open_channel() as channel`` (3.3.2).
 
         Args:
-            transacted: what is sent and acknowledged counts from ``Channel.commit`` on.
-            restartable: a large message that was broken off goes on where it was when it is sent again.
+            transacted: sent messages and acknowledgements take effect with ``Channel.commit``.
+            restartable: if the transfer of a large message was interrupted, sending it again continues at that point.
 
         Raises (on entering):
-            ChannelClosedError: the server refuses it.
-            ConnectionClosedError: the connection is gone.
-            LocalProtocolError: the server bears no more channels.
+            ChannelClosedError: the server refuses the channel.
+            ConnectionClosedError: the connection is closed or lost for good.
+            LocalProtocolError: the server allows no more channels.
             trio.ClosedResourceError: the connection was closed here.
         """
         command = spec.ChannelOpen(transacted=transacted, restartable=restartable)
@@ -99,15 +97,20 @@ class Connection(Waiter, trio.abc.AsyncResource):
             await self.wait()
 
     def changes(self, *, attempts: bool = False) -> Changes:
-        """Iterate over losses and returns of a connection that reconnects; see ``Change``. Ends with the connection.
+        """Iterate over the losses and returns of a connection that reconnects.
+
+        Iteration ends with the connection. See ``Change``.
 
         Args:
-            attempts: report each attempt to dial that fails, too; those in a row that were not read yet are one change.
+            attempts: also report each failed attempt to dial; successive failures that were not read yet are merged into one
+                change.
         """
         return Changes(ended=True) if self.recovery is None else self.recovery.changes(attempts=attempts)
 
     def ping(self) -> None:
-        """Have the server answer (3.2.7): it is alive if octets come. Nothing happens while the connection is down.
+        """Ask the server to answer (3.2.7): any octets from it prove that it is alive.
+
+        Does nothing while the connection is down.
 
         Raises:
             ConnectionClosedError, trio.ClosedResourceError: the connection is closed.
@@ -118,10 +121,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.wake_writer()
 
     async def wait_closed(self) -> None:
-        """Wait until the connection is over for good.
+        """Wait until the connection is closed for good.
 
         Raises:
-            ConnectionClosedError: not by our own close.
+            ConnectionClosedError: the server closed the connection, or it was lost.
 
         Cancelled: nothing has happened.
         """
@@ -129,12 +132,14 @@ class Connection(Waiter, trio.abc.AsyncResource):
         while not self._closed_here and self.why is None:
             await self.wait()
         if self.why is not None:
-            raise anew(self.why)
+            raise fresh_copy(self.why)
 
     async def aclose(self) -> None:
-        """Close it, and all its channels (3.2.9); what was written before goes out first.
+        """Close the connection and all its channels (3.2.9).
 
-        Cancelled: the close gets a second to be written.
+        What was written before is sent first.
+
+        Cancelled: the close gets one second to be written.
         """
         if not self._closed_here:
             if self.recovery is not None:
@@ -149,26 +154,29 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.wake()
         await self.pump.finish(self.close_timeout + 1.0)
 
-    # -- what its channels use --------------------------------------------------------------
+    # -- for channels -----------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raise why it is closed; nothing if it is not."""
+        """Raise the reason why the connection is closed, if it is closed."""
         if self._closed_here:
             raise trio.ClosedResourceError("the connection is closed")
         if self.why is not None:
-            raise anew(self.why)
+            raise fresh_copy(self.why)
 
     def wake_writer(self) -> None:
-        """There is something to write."""
+        """Wake the task that writes, because the engine has output."""
         self.pump.wake_writer()
 
     def expect(self, more: int) -> None:
-        """So many more calls wait for the server: while there are any, it is read."""
+        """Add to the number of calls that wait for the server.
+
+        While any call waits, the transport is read even if the program receives slowly.
+        """
         self._expected += more
         self._update_brake()
 
     def count(self, octets: int) -> None:
-        """So many more octets of messages wait to be received."""
+        """Add to the octets of messages that the program has not received yet."""
         self._held += octets
         self._update_brake()
 
@@ -178,30 +186,41 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.engine.braked = braked
             self.wake_writer()
 
-    # -- one transport ----------------------------------------------------------------------
+    # -- the current transport --------------------------------------------------------------
 
     def begin(
-        self, engine: Engine, stream: trio.abc.Stream, nursery: trio.Nursery, *, may_say_password: bool
+        self, engine: Engine, stream: trio.abc.Stream, nursery: trio.Nursery, *, may_send_password: bool
     ) -> None:
-        """Have a transport, on which the negotiation begins."""
+        """Use ``stream`` as the transport, and begin the negotiation on it."""
         self.engine = engine
         self.attached.clear()
         self.is_up = self._over = self._opened = self._responded = False
         self._failure = self.why = None
-        self._may_say_password = may_say_password
+        self._may_send_password = may_send_password
         self.pump = Pump(engine, stream, self._on_event, self._on_over)
         self.pump.start(nursery)
         self.wake_writer()
 
+    async def hang_up(self) -> None:
+        """Close the current transport.
+
+        Cancelled: a last close is written anyway, for at most one second.
+        """
+        await self.pump.part(partial(self.engine.close, trio.current_time()))
+
+    def lost_to(self) -> Exception:
+        """Return the reason why the last transport was lost."""
+        return self.loss or ConnectionClosedError(None, "the transport ended")
+
     def on_ready(self) -> None:
-        """The server has opened it, and what was open is open again: channels can be used."""
+        """Let calls continue: the connection, its channels and handles are open again."""
         self.is_up = not self._over
         for channel in list(self.channels):
             channel.wake_all()
         self.wake()
 
     def fail(self, failure: Exception) -> None:
-        """It will not come back."""
+        """Close the connection and its channels for good."""
         why = failure
         if not isinstance(why, ConnectionClosedError):
             why = ConnectionClosedError(None, str(failure))
@@ -212,19 +231,19 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.wake()
 
     async def opened(self) -> None:
-        """Wait until the server has opened it.
+        """Wait until the server has opened the connection.
 
         Raises:
             SecurityError: no mechanism fits, or the login was refused.
-            ConnectionClosedError: the server closed it, or was lost.
-            RemoteProtocolError: what answers does not speak AMQP/Fast.
+            ConnectionClosedError: the server closed the connection, or it was lost.
+            RemoteProtocolError: the server does not speak AMQP/Fast.
         """
         while not self._opened:
             if self._failure is not None:
                 raise self._failure
             if self._over:
                 assert self.loss is not None
-                raise anew(self.loss)
+                raise fresh_copy(self.loss)
             await self.wait()
         self.pump.read_size = READ_SIZE
 
@@ -233,19 +252,23 @@ class Connection(Waiter, trio.abc.AsyncResource):
         now = trio.current_time()
         if self._login is None and "NONE" in offered:
             mechanism, responses = "NONE", {}
-        elif self._login is not None and "PLAIN" in offered and self._may_say_password:
+        elif self._login is not None and "PLAIN" in offered and self._may_send_password:
             user, password = self._login
             mechanism, responses = "PLAIN", {"LOGIN": user, "PASSWORD": password}
         else:
-            wanted = "NONE" if self._login is None else "PLAIN, on a private transport"
-            self._failure = SecurityError(f"the server offers {' '.join(offered)!r}; this can be {wanted}")
+            wanted = (
+                "NONE" if self._login is None else "PLAIN over TLS (or with allow_plaintext_password=True)"
+            )
+            self._failure = SecurityError(
+                f"no mechanism fits: the server offers {' '.join(offered)!r}, the client can use {wanted}"
+            )
             self.engine.close(now, 503, "no mechanism")
             self.wake()
             return
         self._responded = True
         self.pump.feed(self.engine.respond, mechanism, responses, now)
 
-    # -- what the engine and the pump report ------------------------------------------------
+    # -- reports of the engine and the pump --------------------------------------------------
 
     def _on_event(self, event: Event) -> None:
         if isinstance(event, Challenged):

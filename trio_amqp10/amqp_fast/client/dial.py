@@ -1,111 +1,90 @@
-"""Dial a server of AMQP/Fast: ``open_connection`` (RFC 006, 3.2.2)."""
+"""Dialling a server of AMQP/Fast: ``open_connection`` (RFC 006, 3.2.2)."""
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.engine import Engine
-from trio_amqp10.amqp_fast.limits import Limits
-from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.net.backoff import Backoff
-from trio_amqp10.net.redial import Redial
+from trio_amqp10.amqp_fast.engine.engine import Engine
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.engine.partial_messages import PartialMessages
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.dial_options import CommonDialOptions
+from trio_amqp10.net.dialling_base import DiallingBase
+from trio_amqp10.net.option_signatures import takes
 from trio_amqp10.net.tls_options import TlsOptions
-from trio_amqp10.net.transports import connect, is_private
 from trio_amqp10.net.urls import Url, parse_url
-from trio_amqp10.net.waiters import check_trio
-from trio_amqp10.peer.recovery_events import Change, Changes, Watchers
 
 from .connection import Connection
+from .errors import ConnectionClosedError
 from .recovery import Recovery
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Mapping
-    from types import TracebackType
 
+    from trio_amqp10.net.recovery_base import RecoveryBase
 
-__all__ = ["Dialling", "open_connection"]
 
 PORT: Final = 3018
-"""Of the document's example (3.2.2)."""
+"""The default port: that of the document's example (3.2.2)."""
 
 _SCHEMES: Final = {"amqp-fast": "amqp", "amqp-fasts": "amqps"}
 
 
-def open_connection(
-    where: str | trio.abc.Stream,
-    *,
-    virtual_path: str | None = None,
-    client_name: str = "",
-    login: tuple[str, str] | None = None,
-    allow_plaintext_password: bool = False,
-    ssl_context: ssl.SSLContext | None = None,
-    limits: Limits | None = None,
-    dictionary: Mapping[str, str] | None = None,
-    partials: PartialMessages | None = None,
-    close_timeout: float = 5.0,
-    reconnect: bool | Backoff = False,
-) -> Dialling:
+@dataclass(frozen=True, kw_only=True)
+class DialOptions(CommonDialOptions):
+    """The parameters of ``open_connection``."""
+
+    where: str | trio.abc.Stream = field(kw_only=False, repr=False)  # may hold a password
+    virtual_path: str | None = None
+    client_name: str = ""
+    login: tuple[str, str] | None = field(default=None, repr=False)
+    ssl_context: ssl.SSLContext | None = None
+    limits: Limits | None = None
+    dictionary: Mapping[str, str] | None = None
+    partials: PartialMessages | None = None
+
+
+@takes(DialOptions)
+def open_connection(options: DialOptions) -> Dialling:
     """Dial a server of AMQP/Fast: ``async with open_connection(url) as connection``.
 
     Entering waits until the server has opened the virtual path. Leaving closes the connection, and waits for the server's answer
-    for at most ``close_timeout`` seconds. What the block raises leaves as itself.
+    for at most ``close_timeout`` seconds. An exception raised in the block propagates unchanged.
 
     Args:
-        where: ``amqp-fast://[user[:password]@]host[:port][/path]``, ``amqp-fasts://`` with TLS, or a stream that is connected
-            already. The port is 3018 if there is none.
-        virtual_path: the virtual path; that of the URL if None, with a slash before it.
-        client_name: by which the server knows durable subscriptions; active in one connection at a time.
-        login: user and password; those of the URL if None. Without any, the mechanism is NONE.
-        allow_plaintext_password: send a password where others could read it on the way.
-        ssl_context: for ``amqp-fasts://``; one that believes the system's authorities if None.
-        limits: what is proposed, and what the server may cost us.
-        dictionary: full names of headers by their short ones, if ``limits.dictionaries`` (3.2.5.2).
-        partials: messages of which a part came by another connection, on restartable channels.
+        where: ``amqp-fast://[user[:password]@]host[:port][/path]``, ``amqp-fasts://`` for TLS, or a stream that is already
+            connected. The default port is 3018.
+        virtual_path: the virtual path; None for the path of the URL, with a leading slash.
+        client_name: the name under which the server keeps durable subscriptions; only one connection at a time may use it.
+        login: user and password; None for those of the URL. Without any, the mechanism is NONE.
+        allow_plaintext_password: send a password even over a transport that others could read.
+        ssl_context: for ``amqp-fasts://``; None for a context that trusts the authorities of the system.
+        limits: the limits to propose, and the resources that the server may use here.
+        dictionary: full names of headers by their short names, if ``limits.dictionaries`` (3.2.5.2).
+        partials: partly transferred messages of an earlier connection, for restartable channels.
         close_timeout: seconds to wait for the server whenever something is closed.
-        reconnect: come back by itself, with channels, handles and subscriptions, for ever or as a ``Backoff`` says; the first dial
-            too. A transacted channel does not. Give a ``client_name``: by it the server keeps durable subscriptions and, on
-            restartable channels, the parts of messages that broke off. See ``Connection.changes``.
+        reconnect: restore the connection after a loss, with channels, handles and subscriptions: True to try for ever, or a
+            ``Backoff``. The first dial is repeated too. Transacted channels are not restored. Give a ``client_name``:
+            with it the server keeps durable subscriptions and, on restartable channels, the parts of interrupted
+            messages. See ``Connection.changes``.
 
     Raises (on entering):
-        OSError: nobody answers there.
+        OSError: there is no server at that address.
         SecurityError: the login was refused, or no mechanism fits.
-        ConnectionClosedError: the server closed (402: no such path; 320: the client name is active), or was lost.
-        RemoteProtocolError: what answers does not speak AMQP/Fast.
-        LocalProtocolError: the URL is not one, there is an ``ssl_context`` and no TLS, or ``reconnect`` and no URL.
+        ConnectionClosedError: the server closed (402: no such path; 320: the client name is in use), or the connection was
+            lost.
+        RemoteProtocolError: the server does not speak AMQP/Fast.
+        LocalProtocolError: the URL is malformed, ``ssl_context`` is given without TLS, or ``reconnect`` without a URL.
 
-    Cancelled: what was dialled is closed.
+    Cancelled: the new connection is closed.
     """
-    url = None if isinstance(where, trio.abc.Stream) else _parsed(where)
-    stream = where if isinstance(where, trio.abc.Stream) else None
-    if url is not None and login is None and url.username is not None:
-        login = url.username, url.password or ""
-    if virtual_path is None:
-        virtual_path = f"/{(url.address or '') if url is not None else ''}"
-    tls = TlsOptions(ssl_context=ssl_context)
-    if url is not None:
-        tls.layers_for(url)
-    opening = spec.ConnectionOpen(confirm_tag=1, virtual_path=virtual_path, client_name=client_name)
-    opening.encode()
-    return Dialling(
-        url,
-        stream,
-        opening,
-        login=login,
-        allow_plaintext_password=allow_plaintext_password,
-        tls=tls,
-        limits=limits or Limits(),
-        dictionary=dictionary,
-        partials=partials,
-        close_timeout=close_timeout,
-        backoff=Backoff() if reconnect is True else reconnect or None,
-    )
+    return Dialling(options)
 
 
 def _parsed(text: str) -> Url:
@@ -119,113 +98,52 @@ def _parsed(text: str) -> Url:
     return parse_url(f"{_SCHEMES[scheme]}://{authority}{slash}{path}")
 
 
-class Dialling:
-    """A connection that is yet to be made: enter it with ``async with``."""
+class Dialling(DiallingBase[Connection, "Url | None"]):
+    """The result of ``open_connection``: enter it with ``async with`` to connect."""
 
-    def __init__(
-        self,
-        url: Url | None,
-        stream: trio.abc.Stream | None,
-        opening: spec.ConnectionOpen,
-        *,
-        login: tuple[str, str] | None,
-        allow_plaintext_password: bool,
-        tls: TlsOptions,
-        limits: Limits,
-        dictionary: Mapping[str, str] | None,
-        partials: PartialMessages | None,
-        close_timeout: float,
-        backoff: Backoff | None,
-    ) -> None:
-        if backoff is not None and stream is not None:
-            raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
-        self._url = url
-        self._stream = stream
-        self._opening = opening
+    recovery_class: ClassVar[type[RecoveryBase[Any]]] = Recovery
+
+    def __init__(self, options: DialOptions) -> None:
+        where = options.where
+        stream = where if isinstance(where, trio.abc.Stream) else None
+        url = None if isinstance(where, trio.abc.Stream) else _parsed(where)
+        super().__init__((url,), stream, options.backoff)
+        self._options = options
+        self._limits = options.limits or Limits()
+        self._tls = TlsOptions(ssl_context=options.ssl_context)
+        login, path = options.login, options.virtual_path
+        self._tls.layers_for(url)
+        if url is not None and login is None and url.username is not None:
+            login = url.username, url.password or ""
+        if path is None:
+            path = f"/{(url.address or '') if url is not None else ''}"
         self._login = login
-        self._allow_plaintext_password = allow_plaintext_password
-        self._tls = tls
-        self._limits = limits
-        self._dictionary = dictionary
-        self._partials = PartialMessages() if partials is None else partials
-        self._close_timeout = close_timeout
-        self._backoff = backoff
-        self._watchers = Watchers()
-
-    async def _reach(self) -> tuple[trio.abc.Stream, bool]:
-        """The stream to use, and whether nobody on the way can read along."""
-        url = self._url
-        if url is None:
-            assert self._stream is not None
-            return self._stream, is_private(self._stream)
-        transport = await self._tls.put_on(await connect(url), url)
-        return transport.stream, transport.private or is_private(transport.stream)
+        self._opening = spec.ConnectionOpen(confirm_tag=1, virtual_path=path, client_name=options.client_name)
+        self._opening.encode()
+        self._partials = PartialMessages() if options.partials is None else options.partials
 
     async def _dial(self) -> str:
-        """One transport, which the server has opened; where it leads. Raises what kept it from that."""
-        stream, private = await self._reach()
+        url = self._next_place()
+        seconds = self._limits.handshake_timeout
+        try:
+            transport, private = await self._transport_to(url, self._tls, seconds)
+        except trio.TooSlowError:
+            raise ConnectionClosedError(None, f"no answer within {seconds:g} s") from None
         engine = Engine(
             EndpointRole.CLIENT,
             trio.current_time(),
             self._limits,
             opening=self._opening,
-            dictionary=self._dictionary,
+            dictionary=self._options.dictionary,
             partials=self._partials,
         )
-        connection = self._connection
-        may_say_password = private or self._allow_plaintext_password
-        connection.begin(engine, stream, self._nursery, may_say_password=may_say_password)
+        connection = self._connection or Connection(self._login, close_timeout=self._options.close_timeout)
+        may_send_password = private or self._options.allow_plaintext_password
+        connection.begin(engine, transport.stream, self._nursery, may_send_password=may_send_password)
         try:
             await connection.opened()
         except BaseException:
-            await connection.pump.part(partial(engine.close, trio.current_time()))
+            await connection.hang_up()
             raise
-        return "a stream" if self._url is None else str(self._url)
-
-    def changes(self) -> Changes:
-        """What happens to the connection, from the first dial on, each attempt that fails included.
-
-        For a task of its own: entering waits for as long as ``reconnect`` says. Ends at once without ``reconnect``.
-        """
-        if self._backoff is None:
-            return Changes(ended=True)
-        return self._watchers.changes(attempts=True)
-
-    async def __aenter__(self) -> Connection:
-        check_trio()
-        # The nursery is entered and left by hand: what the user's block raises must not pass
-        # through it, or it would come out as a group of one.
-        self._manager = trio.open_nursery()
-        self._nursery = await self._manager.__aenter__()
-        self._connection = connection = Connection(self._login, close_timeout=self._close_timeout)
-        self._dialled = False
-        watchers = self._watchers
-        try:
-            redial = Redial(
-                self._backoff, is_final=Recovery.is_final, log=Recovery.log, failed=watchers.failed
-            )
-            url = await redial.first(self._dial, 1)
-            self._dialled = True
-            if self._backoff is not None:
-                connection.recovery = recovery = Recovery(connection, self._dial, redial, watchers)
-                self._nursery.start_soon(recovery.run)
-                watchers.tell(Change("restored", url=url))
-            connection.on_ready()
-        except BaseException as failure:
-            watchers.tell(Change("stopped", failure if isinstance(failure, Exception) else None))
-            await self._leave()
-            raise
-        return connection
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
-        await self._leave()
-
-    async def _leave(self) -> None:
-        try:
-            if self._dialled:
-                await self._connection.aclose()
-        finally:
-            self._nursery.cancel_scope.cancel()
-            await self._manager.__aexit__(None, None, None)
+        self._connection = connection
+        return "a stream" if url is None else str(url)

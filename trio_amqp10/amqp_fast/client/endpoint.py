@@ -1,6 +1,6 @@
-"""What channels and handles of the client have in common: opened, answered and closed (RFC 006, 3.2.11).
+"""The common base of channels and handles: open, answer, close (RFC 006, 3.2.11).
 
-Knows no command.
+It does not depend on particular commands.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import trio
 
 from trio_amqp10.net.waiters import Waiter
 
-from .errors import TransportLostError, anew
+from .errors import TransportLostError, fresh_copy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from .connection import Connection
     from .errors import Closed
 
-__all__ = ["Endpoint", "Opening"]
-
 _LOST: Final = object()
-"""In place of an answer that will not come."""
+"""Stands for an answer that will not come."""
 
 EndpointT = TypeVar("EndpointT", bound="Endpoint")
 
@@ -34,14 +32,14 @@ class Endpoint(Waiter, ABC):
     """A channel or a handle.
 
     Args:
-        connection: whose it is.
+        connection: the connection that it belongs to.
 
     Attributes:
         connection: as given.
-        engine: the channel or the handle of the engine; another one after the connection came back.
-        keys: what will answer the commands that opened it, until somebody waits for them.
-        why: why it is closed, if the server closed it or the connection is gone; otherwise None.
-        closed_here: whether it was closed by the program.
+        engine: the channel or the handle of the engine; replaced after the connection was restored.
+        keys: keys of the answers to the opening commands, until ``wait_for_keys`` takes them.
+        why: the reason, if the server closed it or the connection was lost for good; otherwise None.
+        closed_here: whether the program closed it.
     """
 
     engine: Any
@@ -57,37 +55,40 @@ class Endpoint(Waiter, ABC):
 
     @abstractmethod
     async def opened(self) -> None:
-        """Wait until the server has opened it."""
+        """Wait until the server has opened the endpoint."""
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close it, and wait for the server's answer.
+        """Close the endpoint, and wait for the server's answer.
 
-        Cancelled: the close is written all the same.
+        Cancelled: the close is written anyway.
         """
 
     def _end(self, why: Closed | None) -> None:
-        """It is closed, and the server is sent a close; None: by the program."""
+        """Mark the endpoint as closed, and send a close; None: closed by the program."""
         self.shut(why)
         self.engine.close()
         self.connection.wake_writer()
 
     def check(self) -> None:
-        """Raise why it is closed; nothing if it is not."""
+        """Raise the reason why the endpoint is closed, if it is closed."""
         if self.closed_here:
             raise trio.ClosedResourceError(f"{self!r} is closed")
         if self.why is not None:
-            raise anew(self.why)
+            raise fresh_copy(self.why)
 
     def shut(self, why: Closed | None) -> None:
-        """It is closed; None: by the program."""
+        """Mark the endpoint as closed, and wake its tasks; None: closed by the program."""
         if self.why is None and not self.closed_here:
             self.why = why
             self.closed_here = why is None
         self.wake()
 
     def new_tag(self, *, bounded: bool = True) -> int:
-        """A tag that no command waits with; ``wait_for`` is to be called with it, and it is ``bounded`` as in ``expect``."""
+        """Return a free tag for a command, and expect its answer.
+
+        ``wait_for`` must be called with the tag. For ``bounded`` see ``expect``.
+        """
         while True:
             self._last_tag = self._last_tag % 0xFFFF + 1
             if self._last_tag not in self._answers:
@@ -95,27 +96,30 @@ class Endpoint(Waiter, ABC):
                 return self._last_tag
 
     def expect(self, key: object, *, bounded: bool = True) -> None:
-        """This will come, in ``Limits.answer_timeout`` if that is ``bounded``; ``wait_for`` is to be called with it."""
+        """Expect an answer with this key; call ``wait_for`` or ``forget`` with it later.
+
+        ``bounded``: the answer must come within ``Limits.answer_timeout``.
+        """
         self._answers[key] = []
         if bounded:
             self.connection.engine.answers.expect((self, key), self)
         self.connection.expect(1)
 
     def settle(self, key: object, value: Any) -> None:
-        """This has come; it is dropped if it is not waited for."""
+        """Record an answer; it is dropped if no call expects it."""
         if key in self._answers:
             self._answers[key].append(value)
             self.connection.engine.answers.answered((self, key))
             self.wake()
 
     def forget(self, key: object) -> None:
-        """This is not waited for any more."""
+        """Stop expecting the answer with this key."""
         del self._answers[key]
         self.connection.engine.answers.answered((self, key))
         self.connection.expect(-1)
 
     def _write(self, command: Any, key: object) -> None:
-        """Write a command that is answered with this key, which is forgotten if the command cannot be written."""
+        """Write the command that is answered with ``key``; forget the key if it fails."""
         try:
             self.engine.write(command)
         except BaseException:
@@ -124,7 +128,7 @@ class Endpoint(Waiter, ABC):
         self.connection.wake_writer()
 
     async def wait_for_keys(self) -> list[Any]:
-        """What comes for each of ``keys``, in their order; raises as ``wait_for``."""
+        """Return the answers for all ``keys``, in their order; raises as ``wait_for``."""
         keys, self.keys = self.keys, []
         found: list[Any] = []
         try:
@@ -136,21 +140,23 @@ class Endpoint(Waiter, ABC):
         return found
 
     def forget_keys(self) -> None:
-        """Nobody waits for ``keys`` any more."""
+        """Stop expecting the answers with ``keys``."""
         for key in self.keys:
             self.forget(key)
         self.keys.clear()
 
     def lose(self) -> None:
-        """The transport is lost, and the connection will come back: what was asked is to be asked again."""
+        """End all waits with ``TransportLostError``: the commands must be written again."""
         for answers in self._answers.values():
             answers.append(_LOST)
         self.wake()
 
     async def _answered(self, ask: Callable[[], object]) -> Any:
-        """What answers a command that ``ask`` writes and gives the key of; it is written again if the transport is lost before.
+        """Call ``ask`` to write a command, and return its answer.
 
-        Raises as ``wait_for``. Cancelled: it may be done or not.
+        ``ask`` returns the key of the answer. It is called again after each loss of the transport. Raises as ``wait_for``.
+
+        Cancelled: the command may be done or not.
         """
         while True:
             await self.wait_for_room()
@@ -160,27 +166,29 @@ class Endpoint(Waiter, ABC):
                 continue
 
     async def _confirmed(self, command: Any) -> None:
-        """Write a command, and wait until the server has confirmed it; raises as ``wait_for``.
+        """Write a command, and wait until the server has confirmed it.
 
-        Cancelled: it may be done or not.
+        Raises as ``wait_for``.
+
+        Cancelled: the command may be done or not.
         """
         await self._answered(lambda: self.ask(command))
 
     def ask(self, command: Any) -> int:
-        """Write a command that the server is to confirm; ``wait_for`` is to be called with the tag that this returns."""
+        """Write a command with a new tag, and return the tag for ``wait_for``."""
         tag = self.new_tag()
         self._write(replace(command, confirm_tag=tag), tag)
         return tag
 
     async def wait_for(self, key: object) -> Any:
-        """What comes for this key.
+        """Wait for the answer with this key, and return it.
 
         Raises:
-            TransportLostError: nothing comes, but the connection will come back.
-            ConnectionClosedError, ChannelClosedError, HandleClosedError: nothing comes.
-            trio.ClosedResourceError: it was closed here.
+            TransportLostError: the transport was lost before the answer, but the connection will be restored.
+            ConnectionClosedError, ChannelClosedError, HandleClosedError: the server closed the endpoint, or was lost.
+            trio.ClosedResourceError: the endpoint was closed here.
 
-        Cancelled: what comes is dropped.
+        Cancelled: the answer is dropped.
         """
         try:
             await trio.lowlevel.checkpoint()
@@ -195,7 +203,9 @@ class Endpoint(Waiter, ABC):
             self.forget(key)
 
     async def wait_for_room(self) -> None:
-        """Wait until there is room to write; a checkpoint in any case. Raises as ``check``.
+        """Wait until there is room to write; always a checkpoint.
+
+        Raises as ``check``.
 
         Cancelled: nothing has happened.
         """
@@ -207,7 +217,7 @@ class Endpoint(Waiter, ABC):
             await self.wait()
 
     async def until_restored(self) -> None:
-        """Wait until what was being opened is open, on another transport. Raises as ``check``."""
+        """Wait until the connection is restored on another transport; raises as ``check``."""
         while True:
             self.check()
             if self.connection.is_up:
@@ -216,11 +226,11 @@ class Endpoint(Waiter, ABC):
 
 
 class Opening(Generic[EndpointT]):
-    """A channel or a handle that is yet to be opened: enter it with ``async with``.
+    """A channel or a handle that opens when it is entered with ``async with``.
 
     Args:
-        ready: waits until it may be opened; a checkpoint in any case.
-        make: makes it, and writes the command that opens it.
+        ready: waits until the endpoint may be opened; always a checkpoint.
+        make: creates the endpoint, and writes the command that opens it.
     """
 
     def __init__(self, ready: Callable[[], Awaitable[None]], make: Callable[[], EndpointT]) -> None:

@@ -1,24 +1,17 @@
-"""Errors of the client: what was closed, and with which reply code (RFC 011).
+"""Errors of the client, with the reply code of the server (RFC 011).
 
-The use of an object after its own close raises ``trio.ClosedResourceError``. Knows reply codes, and no connection.
+The use of an object after its own close raises ``trio.ClosedResourceError``. This module does not know connections.
 """
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import trio
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.core.reply_codes import ReplyCodeRfc011
 from trio_amqp10.net.errors import ConnectionClosedError as AnyConnectionClosedError
-from trio_amqp10.reply_codes import ReplyCodeRfc011
-
-__all__ = [
-    "ChannelClosedError",
-    "ConnectionClosedError",
-    "DeliveryLostError",
-    "HandleClosedError",
-    "NotAvailableError",
-    "TransportLostError",
-]
 
 _R = ReplyCodeRfc011
 _PASSING = (_R.SUCCESS, _R.CLIENT_ALREADY_ACTIVE, _R.INSUFFICIENT_RESOURCES, _R.INTERNAL_ERROR)
@@ -33,8 +26,8 @@ class ConnectionClosedError(AnyConnectionClosedError):
     """The server closed the connection, or it was lost.
 
     Attributes:
-        code: the reply code; None if there was no close.
-        text: the reply-text, or why it was lost.
+        code: the reply code; None if the server sent no close.
+        text: the reply text, or the reason of the loss.
     """
 
     def __init__(self, code: int | None, text: str) -> None:
@@ -44,70 +37,85 @@ class ConnectionClosedError(AnyConnectionClosedError):
 
     @property
     def may_retry(self) -> bool:
-        """Whether dialling again may help: it was lost, the server failed, or still sees the client that was lost (320)."""
+        """Whether dialling again may help.
+
+        True if the connection was lost, or closed without an error (200), if the server failed (506, 541), or if it still counts the
+        lost client as active (320).
+        """
         return self.code is None or self.code in _PASSING
 
 
-class ChannelClosedError(AmqpError, trio.BrokenResourceError):
+class _RepliedError(AmqpError):
+    """An error with the code and the text of a reply."""
+
+    what: ClassVar[str]
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(_described(self.what, code, text))
+        self.code = code
+        self.text = text
+
+
+class ChannelClosedError(_RepliedError, trio.BrokenResourceError):
     """The server closed the channel, or broke a rule on it.
 
     Attributes:
         code: the reply code.
-        text: the reply-text.
+        text: the reply text.
     """
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(_described("the channel is closed", code, text))
-        self.code = code
-        self.text = text
+    what = "the channel is closed"
 
 
-class HandleClosedError(AmqpError, trio.BrokenResourceError):
-    """The server closed the handle, or broke a rule on it: a command before was refused.
+class HandleClosedError(_RepliedError, trio.BrokenResourceError):
+    """The server refused a command and closed the handle, or broke a rule on it.
 
     Attributes:
         code: the reply code, such as 404: no such destination.
-        text: the reply-text.
+        text: the reply text.
     """
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(_described("the handle is closed", code, text))
-        self.code = code
-        self.text = text
+    what = "the handle is closed"
 
 
-class NotAvailableError(AmqpError):
-    """The server did not do what it was asked for, and says so in its reply; the handle stays open.
+class NotAvailableError(_RepliedError):
+    """The server could not do as asked, and sent a reply; the handle stays open.
 
     Attributes:
-        code: the reply code: 310, the message is not there any more.
-        text: the reply-text.
+        code: the reply code, such as 310: the message is no longer there.
+        text: the reply text.
     """
 
-    def __init__(self, code: int, text: str) -> None:
-        super().__init__(_described("not available", code, text))
-        self.code = code
-        self.text = text
+    what = "not available"
 
 
 class DeliveryLostError(AmqpError):
-    """The transport by which a message came is gone, so it cannot be acknowledged: the server gives it out again."""
+    """The delivery cannot be acknowledged, because its transport was lost.
+
+    The server sends the message again.
+    """
 
 
 class TransactionInDoubtError(AmqpError):
-    """The answer to a commit was lost: the server may have done all of the transaction, or nothing."""
+    """The answer to a commit was lost.
+
+    The server has done either all of the transaction or nothing.
+    """
 
 
 class TransportLostError(AmqpError):
-    """The transport was lost before the answer, and the connection will come back: ask again. Never leaves the client."""
+    """The transport was lost before the answer, and the connection will be restored.
+
+    Internal to the client: the command is written again, and the program does not see this error.
+    """
 
 
 Closed = ConnectionClosedError | ChannelClosedError | HandleClosedError
-"""Why something is closed."""
+"""The errors that close an endpoint."""
 
 
-def anew(why: Closed) -> Closed:
-    """The same error, to be raised once more."""
+def fresh_copy(why: Closed) -> Closed:
+    """Return a new error to raise, equal to ``why`` and caused by it."""
     made = type(why)(why.code, why.text)  # type: ignore[arg-type]
     made.__cause__ = why
     return made

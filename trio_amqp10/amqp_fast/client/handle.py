@@ -9,36 +9,34 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.message import Message
-from trio_amqp10.amqp_fast.message_list import read_list
-from trio_amqp10.amqp_fast.services import Service
-from trio_amqp10.amqp_fast.states import ChannelState, HandleState
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.amqp_fast.engine.message import Message
+from trio_amqp10.amqp_fast.engine.services import Service
+from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
+from trio_amqp10.amqp_fast.wire.message_number_list import read_list
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .endpoint import Endpoint
 from .errors import DeliveryLostError, HandleClosedError, NotAvailableError, TransportLostError
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp_fast.events import Arrival
-    from trio_amqp10.amqp_fast.handle import Handle as EngineHandle
+    from trio_amqp10.amqp_fast.engine.events import Arrival
+    from trio_amqp10.amqp_fast.engine.handle import Handle as EngineHandle
 
     from .channel import Channel
     from .errors import Closed
 
-__all__ = ["Delivery", "Handle"]
-
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message that came by a handle.
+    """A received message.
 
     Attributes:
-        message: its head and its body.
-        number: for ``Channel.ack`` and ``unget``; 0 of a peer service.
-        redelivered: whether it may have come to a client before.
-        destination: the full name of the destination that it came from.
-        handle: by which it came.
-        epoch: that of its channel.
+        message: head and body.
+        number: the message number, for ``Channel.ack``; 0 for a peer service.
+        redelivered: whether the message may have been delivered to a client before.
+        destination: the full name of the destination that the message came from.
+        handle: the handle that received the message.
+        epoch: the epoch of the channel at that time.
     """
 
     message: Message
@@ -50,19 +48,19 @@ class Delivery:
 
     @property
     def body(self) -> bytes:
-        """Its octets."""
+        """The octets of the body."""
         return self.message.body
 
     @property
     def head(self) -> spec.MessageHead:
-        """Its fields."""
+        """The fields of the head."""
         return self.message.head
 
     def ack(self) -> None:
-        """Acknowledge this message and all of the channel that came before it (3.3.3).
+        """Acknowledge this message and all earlier messages of the channel (3.3.3).
 
         Raises:
-            DeliveryLostError: it came before the connection was lost, and comes again.
+            DeliveryLostError: the connection was lost after the delivery; the server sends the message again.
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
         """
         channel = self.handle.channel
@@ -71,12 +69,14 @@ class Delivery:
         channel.ack(self.number)
 
     def unget(self) -> None:
-        """Give it back, for another client (3.5.7): before an ack that covers it.
+        """Return the message to its queue, for another client (3.5.7).
+
+        Call this before any ``ack`` that covers the message.
 
         Raises:
-            DeliveryLostError: it came before the connection was lost, and comes again.
+            DeliveryLostError: the connection was lost after the delivery; the server sends the message again.
             HandleClosedError, ConnectionClosedError, trio.ClosedResourceError: the handle is closed.
-            LocalProtocolError: it did not come from a queue.
+            LocalProtocolError: the message did not come from a queue.
         """
         self.handle.check()
         self._check_epoch()
@@ -86,21 +86,23 @@ class Delivery:
     def _check_epoch(self) -> None:
         if self.epoch != self.handle.channel.epoch:
             raise DeliveryLostError(
-                f"message {self.number} came before the connection was lost: the server gives it out again"
+                f"message {self.number} was received before the connection was lost: the server sends it again"
             )
 
 
 class Handle(Endpoint):
     """Access to a destination; made by ``Channel.open_handle``.
 
-    If a connection that reconnects is lost, it is opened again and subscribes again. What came and was not received is dropped,
-    because it comes again; but not replies of a peer service, nor what came ``unreliable``.
+    After the loss of a connection that reconnects, the handle is opened again and subscribes again. Messages that were not
+    received yet are dropped, because the server sends them again. Replies of a peer service, and messages of ``unreliable``
+    subscriptions, are kept.
 
     Attributes:
-        channel: whose it is.
-        engine: the handle of the engine; another one after the connection came back.
-        name: of the destination, or what the names of several begin with; of a temporary one what the server says.
-        renamed: the name that a temporary destination had before the connection came back; None if it is still the first.
+        channel: the channel that the handle belongs to.
+        engine: the handle of the engine; replaced after the connection was restored.
+        name: name of the destination, or the common prefix of several names; for a temporary destination the name that the server
+            chose.
+        renamed: the name that a temporary destination had before the connection was restored; None if it still has its first name.
     """
 
     def __init__(self, channel: Channel, command: spec.HandleOpen) -> None:
@@ -119,7 +121,7 @@ class Handle(Endpoint):
         channel.handles[self] = None
 
     def attach(self) -> None:
-        """Open a handle of the engine; pause and subscribe as before a loss."""
+        """Open a handle of the engine, and repeat pause and subscriptions after a loss."""
         self.forget_keys()
         if self._command.temporary:
             self._created = object()
@@ -140,19 +142,21 @@ class Handle(Endpoint):
         self.connection.wake_writer()
 
     async def opened(self) -> None:
-        """Wait until the server has opened it."""
+        """Wait until the server has opened the handle."""
         try:
             await self.restore()
         except TransportLostError:
             await self.until_restored()
 
     async def restore(self) -> None:
-        """Wait until the server has opened it, with its subscriptions; ``attach`` was called.
+        """Wait until the server has opened the handle, with its subscriptions.
+
+        Call ``attach`` first.
 
         Raises:
-            TransportLostError: it is lost again.
-            HandleClosedError: the server refuses it.
-            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+            TransportLostError: the transport was lost again.
+            HandleClosedError: the server refuses the handle.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel or the handle is closed.
         """
         created, *_ = await self.wait_for_keys()
         if self._command.temporary and created != self.name:
@@ -160,7 +164,10 @@ class Handle(Endpoint):
             self.name = created
 
     def lose(self) -> None:
-        """As of ``Endpoint``; what is not received comes again, unless the server needs no ACK for it."""
+        """Mark the transport as lost, and drop messages that the server will send again.
+
+        Messages of unreliable subscriptions are kept, because the server does not keep them for an ACK.
+        """
         self._browses.clear()
         self._queries.clear()
         if not all(each.unreliable for each in self._subscriptions):
@@ -171,21 +178,21 @@ class Handle(Endpoint):
         """Send a message (3.5.3).
 
         Args:
-            body: its octets, or a whole message.
-            name: of the destination, behind the name of the handle.
-            confirm: wait until the server has placed it; on a transacted channel it is placed by the commit.
-            head: fields of ``MessageHead``, if ``body`` is octets.
+            body: the octets of the body, or a complete message.
+            name: name of the destination, appended to the name of the handle.
+            confirm: wait until the server has placed the message; on a transacted channel it is placed by the commit.
+            head: fields of ``MessageHead``, if ``body`` is bytes.
 
         Raises:
-            HandleClosedError, ChannelClosedError, ConnectionClosedError: the server refuses it, or something before.
-            LocalProtocolError: a field that cannot be written.
+            HandleClosedError, ChannelClosedError, ConnectionClosedError: the server refuses this message, or an earlier command.
+            LocalProtocolError: a field cannot be encoded.
             trio.ClosedResourceError: the handle was closed here.
 
-        If a connection that reconnects is lost before the server has confirmed it, it is sent again, and may be placed twice: at
-        least once. On a restartable channel only the rest of a large message is sent then. With ``confirm=False`` it is sent once,
-        and may be lost.
+        If a connection that reconnects is lost before the server has confirmed the message, the message is sent again, and may
+        be placed twice (at least once). On a restartable channel only the rest of a large message is sent then. With
+        ``confirm=False`` the message is sent once, and may be lost.
 
-        Cancelled: the message may be placed or not, but for a cancellation before it is written.
+        Cancelled: the message may be placed or not; if it was not written yet, it is not sent.
         """
         message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body)
         if confirm:
@@ -196,7 +203,8 @@ class Handle(Endpoint):
         self.connection.wake_writer()
 
     def _transmit(self, message: Message, name: str) -> int:
-        tag = self.new_tag(bounded=False)  # where a message is placed takes as long as it must
+        # The server may place a message late, for example if its store is full, so there is no timeout.
+        tag = self.new_tag(bounded=False)
         try:
             self.engine.send(message, name, tag)
         except LocalProtocolError:
@@ -219,20 +227,20 @@ class Handle(Endpoint):
         """Subscribe: messages come to ``receive`` (3.5.4).
 
         Args:
-            prefetch: messages that may wait for an ack, 1 to 65535.
-            name: of the destination, behind the name of the handle.
-            identifier: of a durable subscription to a topic; empty for one that ends with the handle.
-            selector: which messages; empty for all.
-            selector_type: the mime type of the selector.
-            no_local: leave out messages of this connection; of topics alone.
+            prefetch: how many messages may be unacknowledged, 1 to 65535.
+            name: name of the destination, appended to the name of the handle.
+            identifier: identifier of a durable subscription to a topic; empty for a subscription that ends with the handle.
+            selector: selects messages; empty for all.
+            selector_type: the MIME type of the selector.
+            no_local: skip messages that this connection sent; only for topics.
             unreliable: messages are not acknowledged, and may be lost.
 
         Raises:
-            HandleClosedError: no such destination (404), no right to it (403), or the selector is wrong (502, 540).
-            LocalProtocolError: the service does not take this.
-            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+            HandleClosedError: no such destination (404), no right to use it (403), or the selector is wrong (502, 540).
+            LocalProtocolError: the service does not support this.
+            ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the handle is closed.
 
-        Cancelled: the subscription may be there or not.
+        Cancelled: the subscription may exist or not.
         """
         command = spec.HandleConsume(
             prefetch=prefetch,
@@ -248,18 +256,25 @@ class Handle(Endpoint):
 
     @property
     def buffered(self) -> int:
-        """Messages that have come and wait to be received."""
+        """The number of messages that wait to be received."""
         return len(self._inbox)
 
-    async def receive(self) -> Delivery:
-        """The next message: of a subscription, or the reply of a peer service.
+    async def receive(self, *, timeout: float | None = None) -> Delivery:  # noqa: ASYNC109
+        """Wait for the next message of a subscription or of a peer service, and return it.
+
+        Args:
+            timeout: seconds to wait at most; None for any time.
 
         Raises:
-            HandleClosedError, ChannelClosedError, ConnectionClosedError: none comes any more.
+            trio.TooSlowError: no message came within ``timeout``; none is lost.
+            HandleClosedError, ChannelClosedError, ConnectionClosedError: no further message will come.
             trio.ClosedResourceError: the handle was closed here.
 
         Cancelled: no message is lost.
         """
+        if timeout is not None:
+            with trio.fail_after(timeout):
+                return await self.receive()
         await trio.lowlevel.checkpoint()
         while not self._inbox:
             self.check()
@@ -278,17 +293,26 @@ class Handle(Endpoint):
             raise StopAsyncIteration from None
 
     async def pause(self) -> None:
-        """Have the server send no messages for now (3.5.6); errors and cancellation as of ``consume``."""
+        """Ask the server to stop sending messages (3.5.6).
+
+        Errors and cancellation are those of ``consume``.
+        """
         await self._confirmed(spec.HandleFlow(flow_pause=True))
         self._paused = True
 
     async def resume(self) -> None:
-        """Have the server send messages again (3.5.6); errors and cancellation as of ``consume``."""
+        """Ask the server to send messages again (3.5.6).
+
+        Errors and cancellation are those of ``consume``.
+        """
         await self._confirmed(spec.HandleFlow(flow_pause=False))
         self._paused = False
 
     async def cancel(self, identifier: str, name: str = "") -> None:
-        """End a durable subscription to a topic (3.5.5); errors and cancellation as of ``consume``."""
+        """End a durable subscription to a topic (3.5.5).
+
+        Errors and cancellation are those of ``consume``.
+        """
         await self._confirmed(spec.HandleCancel(dest_name=name, identifier=identifier))
         self._subscriptions = [
             each for each in self._subscriptions if (each.identifier, each.dest_name) != (identifier, name)
@@ -302,16 +326,19 @@ class Handle(Endpoint):
         selector: bytes = b"",
         selector_type: str = "text/x-amq-headers",
     ) -> list[range]:
-        """The numbers of the messages that wait in the destination (3.5.8), for ``browse``.
+        """Return the numbers of the messages in the destination, for ``browse`` (3.5.8).
 
         Args:
-            name: of the destination, behind the name of the handle.
-            above: only numbers above this.
-            selector, selector_type: as of ``consume``.
+            name: name of the destination, appended to the name of the handle.
+            above: return only greater numbers.
+            selector, selector_type: as for ``consume``.
 
-        Numbers are those of this handle: ask again after a loss of the connection.
+        The numbers are valid for this handle; after a loss of the connection call this again.
 
-        Raises: as ``consume``; RemoteProtocolError: the list is none.
+        Raises:
+            HandleClosedError, LocalProtocolError, ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: as
+                ``consume``.
+            RemoteProtocolError: the server's list of numbers is malformed.
 
         Cancelled: nothing has happened.
         """
@@ -333,14 +360,14 @@ class Handle(Endpoint):
         return read_list(index.message_list)
 
     async def browse(self, number: int) -> Message:
-        """A message of the destination, which stays there (3.5.9).
+        """Return a message without removing it from the destination (3.5.9).
 
         Args:
-            number: that ``query`` has named.
+            number: a number from ``query``.
 
         Raises:
-            NotAvailableError: it is not there any more (310).
-            HandleClosedError, ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: it is closed.
+            NotAvailableError: the message is no longer there (310).
+            HandleClosedError, ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the handle is closed.
 
         Cancelled: nothing has happened.
         """
@@ -356,10 +383,10 @@ class Handle(Endpoint):
             raise NotAvailableError(reply.reply_code, reply.reply_text)
         return shown[0]
 
-    # -- what comes -------------------------------------------------------------------------
+    # -- arriving commands ------------------------------------------------------------------
 
     def take(self, arrival: Arrival) -> None:
-        """A command for this handle."""
+        """Process a command of the server for this handle."""
         command: Any = arrival.command
         if arrival.message is not None:
             self._take_message(command, arrival.message)
@@ -390,19 +417,20 @@ class Handle(Endpoint):
         self.connection.count(len(message.body))
         self.wake()
 
-    # -- the end ----------------------------------------------------------------------------
+    # -- close ------------------------------------------------------------------------------
 
     def shut(self, why: Closed | None) -> None:
-        """As of ``Endpoint``."""
+        """Mark the handle as closed, and remove it from its channel."""
         self.channel.handles.pop(self, None)
         super().shut(why)
 
     async def aclose(self) -> None:
-        """Close it (3.5.16), and wait for the server's answer, which comes behind all replies.
+        """Close the handle, and wait for the server's answer (3.5.16).
 
-        What came from a queue and was not received is given back first (3.5.7), so that no attempt to deliver it is counted.
+        The answer comes after all replies. Messages from a queue that were not received are returned first (3.5.7), so that they
+        do not count as delivery attempts.
 
-        Cancelled: the close is written all the same.
+        Cancelled: the close is written anyway.
         """
         if not self.closed_here and self.why is None:
             self._give_back()
@@ -413,11 +441,15 @@ class Handle(Endpoint):
             while (
                 self.engine.state is HandleState.CLOSE_SENT and self.channel.engine.state is ChannelState.OPEN
             ):
-                await self.channel.wait()  # which is woken for all that comes; the handle is no more
+                # A closed handle is not woken any more; its channel is woken for every command.
+                await self.channel.wait()
         await trio.lowlevel.checkpoint()
 
     def _give_back(self) -> None:
-        """UNGET what waits to be received; paused, the server does not send it here again."""
+        """Return unreceived messages to their queue.
+
+        The pause before keeps the server from sending them to this handle again.
+        """
         reliable = not any(each.unreliable for each in self._subscriptions)
         is_queue = self.engine.service is Service.QUEUE and not self.engine.channel.transacted
         if not (self._inbox and reliable and is_queue and self.engine.state is HandleState.OPEN):

@@ -2,7 +2,7 @@
 
 ``ServiceBus`` has queues with locks, sequence numbers, deferred and scheduled messages, dead-letter queues and sessions,
 and topics with subscriptions. ``EventHubs`` has hubs with partitions, consumer groups and numbered events. Microsoft's
-clients take them for their development emulators. In a test that is ``with
+clients can use both like the development emulators. In a test: ``with
 trio_amqp10.testing.service_bus(queues=["orders"]) as connection_string``, or ``event_hubs({"clicks": 2})``.
 """
 

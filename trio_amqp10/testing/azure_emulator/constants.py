@@ -7,51 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from trio_amqp10.wire.values import Symbol
-
-__all__ = [
-    "ALREADY_EXISTS",
-    "ARGUMENT_ERROR",
-    "BATCH_FORMAT",
-    "CONSUMER_GROUPS",
-    "DEAD_LETTER",
-    "DEAD_LETTER_QUEUE",
-    "DESCRIPTION",
-    "ENQUEUED",
-    "EPOCH",
-    "LOCKED_UNTIL",
-    "LOCK_LOST",
-    "MANAGEMENT",
-    "METRICS",
-    "NOT_FOUND",
-    "OFFSET",
-    "ORIGIN",
-    "OUT_OF_RANGE",
-    "PARTITIONS",
-    "PARTITION_KEY",
-    "REASON",
-    "SCHEDULED",
-    "SELECTOR",
-    "SEQUENCE_NUMBER",
-    "SESSION_FILTER",
-    "SESSION_LOCKED",
-    "SESSION_LOCKED_UNTIL",
-    "SESSION_LOCK_LOST",
-    "SIZE_EXCEEDED",
-    "STATE",
-    "SUBSCRIPTIONS",
-    "TIMEOUT",
-    "ticks",
-]
+from trio_amqp10.amqp10.wire.values import Symbol
 
 # Addresses
 CONSUMER_GROUPS: Final = "/ConsumerGroups/"
 DEAD_LETTER_QUEUE: Final = "/$DeadLetterQueue"
 MANAGEMENT: Final = "/$management"
 PARTITIONS: Final = "/Partitions/"
+TRANSFER: Final = "/$Transfer/$DeadLetterQueue"
 SUBSCRIPTIONS: Final = "/Subscriptions/"
 
 # Message-annotations
+DEAD_LETTER_SOURCE: Final = Symbol("x-opt-deadletter-source")
 ENQUEUED: Final = Symbol("x-opt-enqueued-time")
 LOCKED_UNTIL: Final = Symbol("x-opt-locked-until")
 OFFSET: Final = Symbol("x-opt-offset")
@@ -61,7 +28,7 @@ SCHEDULED: Final = Symbol("x-opt-scheduled-enqueue-time")
 SEQUENCE_NUMBER: Final = Symbol("x-opt-sequence-number")
 STATE: Final = Symbol("x-opt-message-state")
 
-# Application-properties of what is in a dead-letter queue, and in the error of a rejection
+# Application-properties of dead letters, and keys in the error of a rejection
 REASON: Final = "DeadLetterReason"
 DESCRIPTION: Final = "DeadLetterErrorDescription"
 
@@ -74,7 +41,6 @@ NOT_FOUND: Final = Symbol("com.microsoft:message-not-found")
 OUT_OF_RANGE: Final = Symbol("com.microsoft:argument-out-of-range")
 SESSION_LOCKED: Final = Symbol("com.microsoft:session-cannot-be-locked")
 SESSION_LOCK_LOST: Final = Symbol("com.microsoft:session-lock-lost")
-SIZE_EXCEEDED: Final = Symbol("amqp:link:message-size-exceeded")
 TIMEOUT: Final = Symbol("com.microsoft:timeout")
 
 # Links
@@ -85,11 +51,11 @@ SESSION_FILTER: Final = Symbol("com.microsoft:session-filter")
 SESSION_LOCKED_UNTIL: Final = Symbol("com.microsoft:locked-until-utc")
 
 BATCH_FORMAT: Final = 0x80013700
-"""The format of a message whose data sections are messages (2.8.11)."""
+"""The message-format of a batch, whose data sections are messages (2.8.11)."""
 
 _EPOCH: Final = 621_355_968_000_000_000
 
 
 def ticks(milliseconds: int) -> int:
-    """A time since 1970 as .NET has it: in units of 100 ns since the year 1."""
+    """Convert a time since 1970 to .NET's units of 100 ns since the year 1."""
     return _EPOCH + milliseconds * 10_000

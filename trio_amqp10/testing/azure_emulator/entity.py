@@ -1,7 +1,7 @@
 """Entity: a queue, subscription or dead-letter queue of Service Bus, as a node.
 
-What it holds is in its ``entity_messages``, and what becomes of it is told there. Receivers that settle second learn whether
-their outcome was applied: one whose lock is lost is rejected with ``com.microsoft:message-lock-lost``.
+``entity_messages`` has its messages and their states. A receiver in mode ``second`` learns whether its outcome was applied: if
+its lock is lost, the delivery is rejected with ``com.microsoft:message-lock-lost``.
 
 Knows inlets and outlets; knows no links.
 """
@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, Peer, RefusedError
-from trio_amqp10.errors import Condition
-from trio_amqp10.message import Message
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.broker.nodes.node import Inlet, Node, Outlet, Peer, RefusedError
+from trio_amqp10.core.errors import Condition
 
 from .batch_unpacking import take_in, unpack
 from .constants import DEAD_LETTER_QUEUE, SESSION_LOCK_LOST
+from .duplicate_detection import DuplicateDetection
 from .entity_messages import EntityMessages
 from .entity_options import EntityOptions
 from .message_sessions import MessageSessions, SessionWaiter
@@ -28,33 +29,32 @@ from .stored_message import StoredMessage
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.container.nodes.deadline_timer import DeadlineTimer
-    from trio_amqp10.container.nodes.node import SubscriptionTerms
+    from trio_amqp10.broker.nodes.clock import Clock
+    from trio_amqp10.broker.nodes.deadline_timer import DeadlineTimer
+    from trio_amqp10.broker.nodes.node import SubscriptionTerms
 
     from .message_locks import LockableMessage
     from .message_sessions import SessionLock
     from .subscription_rules import SubscriptionRules
 
-__all__ = ["Entity", "take_records"]
-
 
 class Entity(Node):
-    """Holds messages, and lets receivers lock them.
+    """A node that holds messages, which receivers lock.
 
     Args:
-        address: what links name to reach it.
-        options: its rules.
-        clock: what locks and messages end by.
-        deadline_timer: wakes it when something is due.
-        dead: whether it is a dead-letter queue, which has none itself.
+        address: the address for links.
+        options: the rules of the entity.
+        clock: the clock for locks and expiry.
+        deadline_timer: the timer that calls ``sweep`` at ``next_deadline``.
+        dead: whether this is a dead-letter queue, which has no dead-letter queue itself.
         accepts_senders: whether peers may send to it.
-        rules: of a subscription, which messages of its topic it is to have; None for any other entity.
+        rules: for a subscription, the rules that select messages of its topic; otherwise None.
+        forward: moves a message from an entity to the one that its options name; needed if they name one.
 
     Attributes:
         rules: as given.
-        messages: what it holds.
-        sessions: who has which.
+        messages: the messages that it holds.
+        sessions: the locked sessions, and the receivers that wait for a session.
         graveyard: its dead-letter queue, or None.
     """
 
@@ -71,19 +71,31 @@ class Entity(Node):
         dead: bool = False,
         accepts_senders: bool = True,
         rules: SubscriptionRules | None = None,
+        forward: Callable[[Entity, StoredMessage], None] | None = None,
     ) -> None:
         super().__init__(address)
+        self.max_message_size: int | None = options.max_message_size_in_kilobytes * 1024
         self.rules = rules
         self.accepts_senders = accepts_senders
         self.options = options
         self.sessions: Final = MessageSessions(options.lock_duration, clock)
         self.graveyard: Entity | None = None
         if not dead:
-            lasting = EntityOptions(lock_duration=options.lock_duration)
+            lasting = EntityOptions(
+                lock_duration=options.lock_duration, forward_to=options.forward_dead_lettered_messages_to
+            )
             self.graveyard = Entity(
-                address + DEAD_LETTER_QUEUE, lasting, clock, deadline_timer, dead=True, accepts_senders=False
+                address + DEAD_LETTER_QUEUE,
+                lasting,
+                clock,
+                deadline_timer,
+                dead=True,
+                accepts_senders=False,
+                forward=forward,
             )
         self.messages: EntityMessages = EntityMessages(options, clock, self._on_available, self.graveyard)
+        self._duplicates = DuplicateDetection(options, clock)
+        self._forward = forward
         self._deadline_timer = deadline_timer
         self._clock = clock
         self._waiting: dict[Outlet, str | None] = {}
@@ -98,15 +110,19 @@ class Entity(Node):
             take_in(arrival, take)
 
     def check(self, record: StoredMessage) -> None:
-        """Raise ``RefusedError`` if it cannot be held here."""
+        """Raise ``RefusedError`` if the entity cannot hold the message."""
         if self.options.requires_session and record.session is None:
             raise RefusedError(
-                Condition.NOT_ALLOWED, f"{self.address!r} requires sessions, and a message has no group-id"
+                Condition.NOT_ALLOWED, f"{self.address!r} requires sessions: set the group-id of each message"
             )
 
     def receive(self, record: StoredMessage) -> int:
-        """Hold a message; returns its number."""
+        """Store a message, and return its sequence number."""
+        earlier = self._duplicates.earlier(record)
+        if earlier is not None:
+            return earlier
         number = self.messages.enqueue(record)
+        self._duplicates.note(record, number)
         self._deadline_timer.check()
         return number
 
@@ -116,11 +132,18 @@ class Entity(Node):
         self, peer: Peer, *, copying: bool, target: str | None, subscription_terms: SubscriptionTerms
     ) -> None:
         super().check_outlet(peer, copying=copying, target=target, subscription_terms=subscription_terms)
+        if self.options.forward_to is not None:
+            raise RefusedError(
+                Condition.NOT_ALLOWED,
+                f"{self.address!r} forwards its messages to {self.options.forward_to!r}: receive them there",
+            )
         if copying:
-            raise RefusedError(Condition.NOT_IMPLEMENTED, "to look without taking, peek by a request")
+            raise RefusedError(
+                Condition.NOT_IMPLEMENTED, "browsing by a link is not supported: send a peek request"
+            )
 
     def bind_session(self, outlet: Outlet, lock: SessionLock) -> None:
-        """The outlet that is about to be added takes from this session, which was locked for it."""
+        """Connect an outlet, before it is added, to the session that was locked for it."""
         lock.outlet = outlet
         self._session_locks[outlet] = lock
         self._deadline_timer.check()
@@ -155,12 +178,21 @@ class Entity(Node):
             outlet.give(Message.from_payload(held.render()), lock, lock.token.bytes_le)
         except Exception:
             self.end_link(outlet)
-            with suppress(RefusedError):  # it was given back meanwhile
+            with suppress(RefusedError):  # the lock has ended in the meantime
                 lock.released()
         self._deadline_timer.check()
 
     def _on_available(self, lane: str | None) -> None:
-        """There is one more: for the next in turn of those who wait."""
+        if self.options.forward_to is None or self._forward is None:
+            self._offer_to_one(lane)
+            return
+        held = self.messages.take(lane)
+        assert held is not None
+        self.messages.lock(held).accepted()  # the next entity has it
+        self._forward(self, held.record)
+
+    def _offer_to_one(self, lane: str | None) -> None:
+        """Give a newly available message to the first waiting receiver that can take it."""
         if self.options.requires_session and lane not in self.sessions:
             self._match()
             return
@@ -175,7 +207,7 @@ class Entity(Node):
                 self.end_link(outlet)
 
     def _offer(self, outlet: Outlet, lane: str | None) -> bool:
-        """Give the next message to one that waited; False if it cannot have it."""
+        """Give the next message to a waiting receiver; return False if it cannot take it."""
         if not outlet.ready():
             return False
         held = self.messages.take(lane, outlet.max_message_size)
@@ -183,10 +215,10 @@ class Entity(Node):
             self._give(outlet, held)
         elif (
             self.messages.first(lane) is not None
-        ):  # too large: unless another takes it, that is all that is left
+        ):  # the message is too large for this receiver; look again, in case another receiver takes it
             outlet.peer.start_soon(self._look_again, outlet)
         if outlet in self.outlets and outlet.ready():
-            self._waiting[outlet] = lane  # behind all others
+            self._waiting[outlet] = lane  # after all other waiting receivers
         return held is not None
 
     async def _look_again(self, outlet: Outlet) -> None:
@@ -206,7 +238,7 @@ class Entity(Node):
     # -- sessions ---------------------------------------------------------------------------
 
     def seek(self, seeker: SessionWaiter) -> None:
-        """Give somebody the next session that has messages and nobody has."""
+        """Give the receiver the next unlocked session with messages, now or later."""
         self.sweep()
         self.sessions.seekers.append(seeker)
         self._match()
@@ -221,7 +253,7 @@ class Entity(Node):
             seekers.popleft().found(free)
 
     def release(self, lock: SessionLock, *, failed: bool) -> None:
-        """The session is free again."""
+        """End the lock of a session, and give the session to a waiting receiver."""
         if self.sessions.end(lock):
             self.messages.release_session(lock.session, failed=failed)
             self._match()
@@ -229,7 +261,7 @@ class Entity(Node):
     # -- time -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Do what is due."""
+        """End the locks on sessions, waits and messages whose time is over."""
         for lock in self.sessions.ended():
             self.release(lock, failed=True)
             if lock.outlet is not None:
@@ -242,21 +274,21 @@ class Entity(Node):
         self.messages.sweep()
 
     def next_deadline(self) -> float:
-        """When ``sweep`` may have something to do; infinite for never."""
+        """Return when ``sweep`` may have work; infinite if never."""
         return min(self.messages.next_deadline(), self.sessions.next_deadline())
 
     def statistics(self) -> dict[str, int]:
         return super().statistics() | {"messages": len(self.messages), "locked": self.messages.locked}
 
     def __len__(self) -> int:
-        """Messages held, in any state."""
+        """Return the number of messages in any state."""
         return len(self.messages)
 
 
 def take_records(
     message: Message, check: Callable[[StoredMessage], object], receive: Callable[[StoredMessage], object]
 ) -> None:
-    """Take one message, or all those of a batch; none of them if one cannot be."""
+    """Store one message, or all messages of a batch, or none if one is refused."""
     records = [StoredMessage(each) for each in unpack(message)]
     for record in records:
         check(record)

@@ -3,20 +3,19 @@
 A message is in one of three states, and may be locked in the first two:
 
 =============  =========================================  ==============================================
-state          who gets it                                how it leaves
+state          receiver                                   how the message leaves the state
 =============  =========================================  ==============================================
 active         the next receiver                          completed, dead, expired, or deferred
-deferred       who asks for its number                    completed, dead, or expired
-scheduled      nobody                                     active with a new number when due, or cancelled
+deferred       a receiver that requests its number        completed, dead, or expired
+scheduled      none                                       active with a new number when due, or cancelled
 =============  =========================================  ==============================================
 
-A lock is good until it is settled, or its time is over, whatever becomes of the link that the message
-went out on; whoever has its token may settle it. What is not completed is available again in its old
-place, and dead after so many attempts. Messages of a session lie in a lane of their own; their locks end with the
-lock on the session.
+A lock lasts until the message is settled, or until its time ends, even if the link of the delivery ends before: a peer that has
+the token may settle it. A message that is not completed becomes available again at its old place, and becomes a dead letter after
+``max_delivery_count`` attempts. Messages of a session have their own lane; their locks end with the lock of the session.
 
-There is no timer: whoever touches the messages sweeps them first, and ``next_deadline`` says when it matters to others.
-Knows records and times; knows no links.
+There is no timer here: each call first removes what has expired, and ``next_deadline`` returns when that may matter to
+others. Knows records and times; knows no links.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.timer_heap import TimerHeap
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.timer_heap import TimerHeap
 
 from .constants import DESCRIPTION, LOCK_LOST, NOT_FOUND, REASON
 from .message_locks import ACTIVE, DEFERRED, SCHEDULED, LockableMessage, MessageLock
@@ -36,33 +35,24 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator, Mapping
 
-    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.broker.nodes.clock import Clock
 
+    from .entity import Entity
     from .entity_options import EntityOptions
     from .stored_message import StoredMessage
 
-__all__ = ["EntityMessages"]
-
 _EXPIRED: Final = "TTLExpiredException"
 _TOO_OFTEN: Final = "MaxDeliveryCountExceeded"
-
-
-class DeadLetterTarget(Protocol):
-    """Where dead messages go."""
-
-    def receive(self, record: StoredMessage) -> object:
-        """One more."""
-        ...
 
 
 class EntityMessages:
     """The messages of one entity.
 
     Args:
-        options: its rules.
-        clock: what locks and messages end by.
-        on_available: called with the lane that has one more.
-        grave: takes what is dead; None where nothing dies, because it is dead already.
+        options: the rules of the entity.
+        clock: the clock for locks and expiry.
+        on_available: called with a lane when it has one more message.
+        grave: the dead-letter queue; None for an entity without one, whose messages never become dead letters.
     """
 
     def __init__(
@@ -70,7 +60,7 @@ class EntityMessages:
         options: EntityOptions,
         clock: Clock,
         on_available: Callable[[str | None], object],
-        grave: DeadLetterTarget | None,
+        grave: Entity | None,
     ) -> None:
         self.options = options
         self._clock = clock
@@ -79,22 +69,24 @@ class EntityMessages:
         self._numbers = itertools.count(1)
         self._held: dict[int, LockableMessage] = {}
         self._lanes: dict[str | None, list[int]] = {}
-        self._small: dict[tuple[str | None, int], list[int]] = {}  # of a lane, those that are not too large
-        self._locks: dict[uuid.UUID, MessageLock] = {}  # the next to end comes first: all last as long
-        self._timers: TimerHeap[LockableMessage] = TimerHeap()  # of those that are scheduled, or expire
+        self._small: dict[tuple[str | None, int], list[int]] = {}  # free messages of a lane up to a size
+        self._locks: dict[
+            uuid.UUID, MessageLock
+        ] = {}  # all locks last equally long, so the first one ends next
+        self._timers: TimerHeap[LockableMessage] = TimerHeap()  # for scheduled messages and those that expire
 
     def __len__(self) -> int:
         return len(self._held)
 
     @property
     def locked(self) -> int:
-        """Messages that somebody has."""
+        """The number of locked messages."""
         return len(self._locks)
 
     # -- in ---------------------------------------------------------------------------------
 
     def enqueue(self, record: StoredMessage) -> int:
-        """Hold a message, from now on or from when its sender wants it; returns its number."""
+        """Store a message, active now or when it is due; return its sequence number."""
         record.number = next(self._numbers)
         record.origin = record.origin or record.number
         now = self._clock.now()
@@ -109,7 +101,7 @@ class EntityMessages:
         return record.number
 
     def _begin(self, held: LockableMessage, now: float) -> None:
-        """Its life begins."""
+        """Make a message active, and start its time to live."""
         record = held.record
         if self._grave is not None:
             limit = self.options.default_message_time_to_live
@@ -122,10 +114,10 @@ class EntityMessages:
         self._put(held)
 
     def cancel(self, numbers: list[int]) -> None:
-        """Forget scheduled messages.
+        """Delete scheduled messages.
 
         Raises:
-            RefusedError: one of them is none; then nothing was cancelled.
+            RefusedError: there is no scheduled message for one of the numbers; then none was deleted.
         """
         for held in self._expect(numbers, SCHEDULED):
             self._remove(held)
@@ -133,11 +125,13 @@ class EntityMessages:
     # -- out --------------------------------------------------------------------------------
 
     def take(self, lane: str | None, limit: int | None = None) -> LockableMessage | None:
-        """The next message, to be locked or removed; None if there is none.
+        """Remove the next message from its lane, or return None if there is none.
+
+        The caller must lock or delete the message.
 
         Args:
-            lane: where it is.
-            limit: octets of the largest that the receiver takes; None for any. Larger ones stay for others.
+            lane: the lane.
+            limit: the largest message, in octets, that the receiver accepts; None for any. Larger messages stay for other receivers.
         """
         small = None if limit is None else self._small.get((lane, limit))
         if small is not None:
@@ -165,19 +159,19 @@ class EntityMessages:
         return held is not None and held.is_free and held.size <= limit
 
     def first(self, lane: str | None) -> LockableMessage | None:
-        """The next message, which stays."""
+        """Return the next message, which stays in its lane."""
         held = self.take(lane)
         if held is not None:
             heapq.heappush(self._lanes.setdefault(lane, []), held.record.number)
         return held
 
     def forget_limit(self, limit: int) -> None:
-        """There is no receiver any more that takes at most so many octets."""
+        """Forget the index of a size limit that no receiver has now."""
         for key in [key for key in self._small if key[1] == limit]:
             del self._small[key]
 
     def lock(self, held: LockableMessage) -> MessageLock:
-        """Let somebody have it."""
+        """Lock a message for one receiver."""
         lock = held.lock = MessageLock(self, held)
         self._locks[lock.token] = lock
         self._last(lock)
@@ -190,10 +184,10 @@ class EntityMessages:
             lock.wall = round((self._clock.wall() + duration) * 1000)
 
     def defer_out(self, numbers: list[int], *, locking: bool) -> list[LockableMessage]:
-        """The deferred messages of these numbers, locked or, if not, gone from here.
+        """Lock or delete the deferred messages with these numbers, and return them.
 
         Raises:
-            RefusedError: one of them is none, or somebody has it; then nothing has happened.
+            RefusedError: there is no unlocked deferred message for one of the numbers; then nothing has changed.
         """
         found = self._expect(numbers, DEFERRED)
         for held in found:
@@ -215,7 +209,10 @@ class EntityMessages:
         return found
 
     def peek(self, number: int, session: str | None) -> Iterator[LockableMessage]:
-        """Messages in any state, in order, from this number on; of all sessions, if none is named."""
+        """Iterate over messages in any state, in order, from this number on.
+
+        Without ``session``, the messages of all sessions.
+        """
         self.sweep()
         for held in list(self._held.values()):
             record = held.record
@@ -224,7 +221,7 @@ class EntityMessages:
 
     @property
     def lanes(self) -> list[str | None]:
-        """Lanes with messages that nobody has, the one with the oldest first."""
+        """The lanes with unlocked messages, the lane with the oldest message first."""
         first: dict[str | None, int] = {}
         for lane in list(self._lanes):
             held = self.first(lane)
@@ -233,43 +230,43 @@ class EntityMessages:
         return sorted(first, key=first.__getitem__)
 
     def available(self, lane: str | None) -> int:
-        """About how many messages a receiver could have."""
+        """Return roughly how many messages of a lane are available."""
         return len(self._lanes.get(lane, ()))
 
     # -- back -------------------------------------------------------------------------------
 
     def find(self, token: uuid.UUID) -> MessageLock:
-        """The lock of this token.
+        """Return the lock with this token.
 
         Raises:
-            RefusedError: it is lost.
+            RefusedError: the lock has ended.
         """
         self.sweep()
         lock = self._locks.get(token)
         if lock is None:
-            raise RefusedError(LOCK_LOST, f"the lock {token} is not held any more")
+            raise RefusedError(LOCK_LOST, f"the lock {token} has ended")
         return lock
 
     def renew(self, lock: MessageLock) -> None:
-        """It begins anew."""
+        """Restart the time of a lock."""
         self._locks[lock.token] = self._locks.pop(lock.token)
         self._last(lock)
 
     def complete(self, lock: MessageLock) -> None:
-        """The message was processed.
+        """Delete a message that was processed.
 
         Raises:
-            RefusedError: the lock is lost.
+            RefusedError: the lock has ended.
         """
         self._remove(self._unlock(lock))
 
     def abandon(
         self, lock: MessageLock, properties: Mapping[Any, Any] | None = None, *, failed: bool = True
     ) -> None:
-        """Somebody else may try.
+        """Make a message available again.
 
         Raises:
-            RefusedError: the lock is lost.
+            RefusedError: the lock has ended.
         """
         held = self._unlock(lock)
         held.record.change(properties or {})
@@ -277,10 +274,10 @@ class EntityMessages:
         self._put(held)
 
     def defer(self, lock: MessageLock, properties: Mapping[Any, Any] | None = None) -> None:
-        """Keep it for who asks for its number.
+        """Defer a message, until a receiver requests its number.
 
         Raises:
-            RefusedError: the lock is lost.
+            RefusedError: the lock has ended.
         """
         held = self._unlock(lock)
         held.record.change(properties or {})
@@ -291,10 +288,10 @@ class EntityMessages:
     def bury(
         self, lock: MessageLock, reason: Any, description: Any, properties: Mapping[Any, Any] | None = None
     ) -> None:
-        """It cannot be processed.
+        """Move a message to the dead-letter queue.
 
         Raises:
-            RefusedError: the lock is lost.
+            RefusedError: the lock has ended.
         """
         held = self._unlock(lock)
         held.record.change(properties or {})
@@ -310,17 +307,17 @@ class EntityMessages:
         return held
 
     def release_session(self, session: str, *, failed: bool) -> None:
-        """The lock on a session has ended, and with it those on its messages."""
+        """Make the locked messages of a session available, because its lock has ended."""
         for lock in [each for each in self._locks.values() if each.held.record.session == session]:
             self.abandon(lock, failed=failed)
 
     def _put(self, held: LockableMessage) -> None:
-        """Nobody has it."""
+        """Make an unlocked message available, unless it has expired or failed too often."""
         record = held.record
         if self._grave is not None and held.expires <= self._clock.now():
             self._expire(held)
         elif self._grave is not None and record.failures >= self.options.max_delivery_count:
-            self._end(held, _TOO_OFTEN, f"delivered {record.failures} times, and never completed")
+            self._end(held, _TOO_OFTEN, f"delivered {record.failures} times and never completed")
         elif held.state == ACTIVE:
             lane = record.session if self.options.requires_session else None
             heapq.heappush(self._lanes.setdefault(lane, []), record.number)
@@ -331,7 +328,7 @@ class EntityMessages:
 
     def _expire(self, held: LockableMessage) -> None:
         if self.options.dead_lettering_on_message_expiration:
-            self._end(held, _EXPIRED, "its time to live is over")
+            self._end(held, _EXPIRED, "the message has expired")
         else:
             self._remove(held)
 
@@ -350,7 +347,7 @@ class EntityMessages:
     # -- time -------------------------------------------------------------------------------
 
     def sweep(self) -> None:
-        """Do what is due."""
+        """End the locks, and move or delete the messages, whose time is over."""
         now = self._clock.now()
         for lock in list(itertools.takewhile(lambda each: each.expires_at <= now, self._locks.values())):
             del self._locks[lock.token]
@@ -365,12 +362,12 @@ class EntityMessages:
                 self._expire(held)
 
     def _awaken(self, record: StoredMessage) -> None:
-        """A scheduled message comes now, as if it had been sent now."""
+        """Store a scheduled message again, as if it had been sent now."""
         record.due = None
         record.enqueued = 0
         self.enqueue(record)
 
     def next_deadline(self) -> float:
-        """When ``sweep`` may have something to do; infinite for never."""
+        """Return when ``sweep`` may have work; infinite if never."""
         locks = next(iter(self._locks.values()), None)
         return min(math.inf if locks is None else locks.expires_at, self._timers.next())

@@ -1,22 +1,22 @@
 """EntityManagement: the requests to an entity's ``$management``.
 
 ============================================  =================  ====================================================
-operation (``com.microsoft:...``)             right              what it does
+operation (``com.microsoft:...``)             right              effect
 ============================================  =================  ====================================================
 ``peek-message``                              receive            shows messages, whatever their state
-``renew-lock``                                receive            locks begin anew
-``receive-by-sequence-number``                receive            gives deferred messages
+``renew-lock``                                receive            restarts the time of locks
+``receive-by-sequence-number``                receive            returns deferred messages
 ``update-disposition``                        receive            settles by lock token
-``schedule-message``                          send               takes messages that are to come later
-``cancel-scheduled-message``                  send               forgets them
-``renew-session-lock``                        receive            the lock on a session begins anew
-``get-session-state``, ``set-session-state``  receive            octets that are kept with a session
-``get-message-sessions``                      receive            sessions that have messages, or a state
-``add-rule``, ``remove-rule``                 receive            of a subscription: which messages of its topic it has
-``enumerate-rules``                           receive            shows them
+``schedule-message``                          send               stores messages to be active at a later time
+``cancel-scheduled-message``                  send               deletes scheduled messages
+``renew-session-lock``                        receive            restarts the time of a session's lock
+``get-session-state``, ``set-session-state``  receive            reads or stores octets for a session
+``get-message-sessions``                      receive            lists the sessions with messages or a state
+``add-rule``, ``remove-rule``                 receive            changes which messages of its topic a subscription has
+``enumerate-rules``                           receive            lists the rules of a subscription
 ============================================  =================  ====================================================
 
-The reply has a ``statusCode`` in the manner of HTTP, and an ``errorCondition`` where it is not 200.
+The reply has a ``statusCode`` like those of HTTP, and an ``errorCondition`` unless the status is 200.
 
 Knows entities; knows no links.
 """
@@ -26,11 +26,11 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition
-from trio_amqp10.message import Message
-from trio_amqp10.spec.transport import ReceiverSettleMode
-from trio_amqp10.wire.values import Array, Int, Timestamp
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.spec.transport import ReceiverSettleMode
+from trio_amqp10.amqp10.wire.values import Array, Int, Timestamp
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.errors import Condition
 
 from .constants import ARGUMENT_ERROR, MANAGEMENT
 from .entity import Entity
@@ -40,20 +40,18 @@ from .stored_message import StoredMessage
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from trio_amqp10.amqp10.server.connection import Amqp10Connection
+    from trio_amqp10.broker.rights.access import Action
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-    from trio_amqp10.container.rights.access import Action
 
     from .entity_messages import EntityMessages
     from .message_locks import MessageLock
 
-__all__ = ["EntityManagement"]
-
 _PREFIX: Final = "com.microsoft:"
 _MOST: Final = 1000
-"""Messages that one reply has at most, and things that one request names."""
+"""The most messages of a reply, and the most items of a request."""
 _OCTETS: Final = 1024 * 1024
-"""Octets of messages above which a reply has no more of them."""
+"""The octets of messages after which a reply has no further message."""
 
 _FIELDS: Final = Fields("statusCode", "statusDescription", "errorCondition")
 
@@ -65,25 +63,25 @@ class Managed(Protocol):
     address: str
 
     def check(self, record: StoredMessage) -> None:
-        """Raise ``RefusedError`` if it cannot be held."""
+        """Raise ``RefusedError`` if the entity cannot hold the message."""
         ...
 
     def receive(self, record: StoredMessage) -> int:
-        """Hold a message; returns its number."""
+        """Store a message, and return its sequence number."""
         ...
 
     def sweep(self) -> None:
-        """Do what is due."""
+        """End locks and messages whose time is over."""
         ...
 
 
 class EntityManagement(RequestResponseNode):
-    """The node of this purpose of one entity.
+    """The node for requests about one entity.
 
     Args:
-        entity: which.
+        entity: the entity.
         post: sends a reply to a node.
-        on_change: called when something may be due at another time.
+        on_change: called when the next deadline may have changed.
     """
 
     def __init__(self, entity: Managed, post: Post, on_change: Callable[[], object]) -> None:
@@ -130,28 +128,31 @@ class EntityManagement(RequestResponseNode):
         if not any(claim.permits(action, self.address) for claim in peer.guard.claims):
             raise RefusedError(
                 Condition.UNAUTHORIZED_ACCESS,
-                f"no token that permits to {action} at {self._managed.address!r}: put one first",
+                f"no token permits to {action} at {self._managed.address!r}: put a token first",
             )
         body: Any = request.body
         if not isinstance(body, dict):
-            raise RefusedError(ARGUMENT_ERROR, "the body is no map")
+            raise RefusedError(ARGUMENT_ERROR, f"the body is {type(body).__name__}: expected a map")
         self._managed.sweep()
         try:
             return operation(cast("Mapping[Any, Any]", body))
         finally:
             self._on_change()
 
-    # -- messages that are to come later ----------------------------------------------------
+    # -- scheduled messages -----------------------------------------------------------------
 
     def _schedule(self, asked: Mapping[Any, Any]) -> Any:
         records: list[StoredMessage] = []
         for each in _items(asked, "messages", dict):
             payload = each.get("message")
             if not isinstance(payload, bytes):
-                raise RefusedError(ARGUMENT_ERROR, "a message is the octets of one")
+                raise RefusedError(
+                    ARGUMENT_ERROR,
+                    f"message is {type(payload).__name__}: expected the octets of an encoded message",
+                )
             record = StoredMessage(Message.from_payload(payload))
             if record.due is None:
-                raise RefusedError(ARGUMENT_ERROR, "a message without x-opt-scheduled-enqueue-time")
+                raise RefusedError(ARGUMENT_ERROR, "a scheduled message needs x-opt-scheduled-enqueue-time")
             self._managed.check(record)
             records.append(record)
         numbers = [self._managed.receive(record) for record in records]
@@ -161,7 +162,7 @@ class EntityManagement(RequestResponseNode):
         self._messages.cancel(_items(asked, "sequence-numbers", int))
         return {}
 
-    # -- messages that are here -------------------------------------------------------------
+    # -- stored messages --------------------------------------------------------------------
 
     def _peek(self, asked: Mapping[Any, Any]) -> Any:
         count = min(_number(asked, "message-count"), _MOST)
@@ -208,7 +209,9 @@ class EntityManagement(RequestResponseNode):
             "suspended": lambda lock: messages.bury(lock, reason, description, properties),
         }
         if status not in settle:
-            raise RefusedError(ARGUMENT_ERROR, f"disposition-status {status!r}: one of {', '.join(settle)}")
+            raise RefusedError(
+                ARGUMENT_ERROR, f"disposition-status {status!r}: expected one of {', '.join(settle)}"
+            )
         for lock in self._locks(asked):
             settle[status](lock)
         return {}
@@ -225,12 +228,17 @@ class EntityManagement(RequestResponseNode):
     def _set_state(self, asked: Mapping[Any, Any]) -> Any:
         state: Any = asked.get("session-state")
         if not isinstance(state, bytes | None):
-            raise RefusedError(ARGUMENT_ERROR, "session-state is octets, or null")
+            raise RefusedError(
+                ARGUMENT_ERROR, f"session-state is {type(state).__name__}: expected octets or null"
+            )
         self._entity.sessions.keep(_named(asked), state)
         return {}
 
     def _get_sessions(self, asked: Mapping[Any, Any]) -> Any:
-        """Those with messages or a state; or, where a time in reach is given, with a state that is younger."""
+        """List the sessions with messages or a state, or with a newer state.
+
+        With ``last-updated-time``, only the sessions whose state is newer than that time.
+        """
         states = self._entity.sessions.states
         since: Any = asked.get("last-updated-time")
         if isinstance(since, Timestamp) and since < _FAR:
@@ -248,7 +256,9 @@ class EntityManagement(RequestResponseNode):
     def _add_rule(self, asked: Mapping[Any, Any]) -> Any:
         description: Any = asked.get("rule-description")
         if description.__class__ is not dict:
-            raise RefusedError(ARGUMENT_ERROR, "rule-description is no map")
+            raise RefusedError(
+                ARGUMENT_ERROR, f"rule-description is {type(description).__name__}: expected a map"
+            )
         self._rules.add(_text(asked, "rule-name"), description)
         return {}
 
@@ -262,16 +272,16 @@ class EntityManagement(RequestResponseNode):
 
 
 _FAR: Final = 253_402_300_800_000 - 86_400_000
-"""Times from here on, in the last day of the year 9999, mean none."""
+"""The first time that means "no time": the last day of the year 9999."""
 
 
 def _items(asked: Mapping[Any, Any], name: str, kind: type) -> list[Any]:
     value: Any = asked.get(name)
     if value.__class__ not in (Array, list):
-        raise RefusedError(ARGUMENT_ERROR, f"{name} is no array or list")
+        raise RefusedError(ARGUMENT_ERROR, f"{name} must be an array or a list")
     items: list[Any] = value
     if not items or len(items) > _MOST or not all(isinstance(item, kind) for item in items):
-        raise RefusedError(ARGUMENT_ERROR, f"{name}: 1 to {_MOST} of type {kind.__name__} are possible")
+        raise RefusedError(ARGUMENT_ERROR, f"{name}: expected 1 to {_MOST} values of type {kind.__name__}")
     return items
 
 

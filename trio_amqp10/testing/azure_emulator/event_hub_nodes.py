@@ -1,10 +1,10 @@
 """The nodes of an event hub: the hub, its partitions, its readers.
 
-Which partition an event goes to is what its sender says, by address or by ``x-opt-partition-key``; events
-without a key go to all of them in turn. A batch goes to one partition, whole.
+The sender chooses the partition of an event, by address or by ``x-opt-partition-key``; events without a key go to
+all partitions in turn. A whole batch goes to one partition.
 
-Of the receivers of one consumer group at one partition, one may be the owner: its link has an *epoch*, and those with
-a lower one, or none, have to go, and stay away.
+One receiver of a consumer group may own a partition: its link has an *epoch*. Receivers with a lower epoch, or without one, are
+detached, and refused while it is attached.
 
 Knows inlets and outlets; knows no links.
 """
@@ -16,9 +16,9 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import Inlet, Node, Outlet, RefusedError
-from trio_amqp10.errors import Condition
-from trio_amqp10.wire.values import Symbol, Timestamp
+from trio_amqp10.amqp10.wire.values import Symbol, Timestamp
+from trio_amqp10.broker.nodes.node import Inlet, Node, Outlet, RefusedError
+from trio_amqp10.core.errors import Condition
 
 from .batch_unpacking import take_in, unpack
 from .constants import CONSUMER_GROUPS, PARTITION_KEY, PARTITIONS
@@ -27,17 +27,15 @@ from .partition_log import Event, Partition
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.message import Message
+    from trio_amqp10.amqp10.message import Message
+    from trio_amqp10.broker.nodes.clock import Clock
 
     from .entity_options import HubOptions
     from .event_positions import Position
 
-__all__ = ["DEFAULT_GROUP", "Cursor", "Hub", "PartitionEnd", "Readers"]
-
 DEFAULT_GROUP: Final = "$Default"
 _MOST: Final = 5
-"""Receivers without an epoch that one consumer group may have at one partition."""
+"""The most receivers without an epoch in one consumer group at one partition."""
 
 _LAST_NUMBER: Final = Symbol("last_enqueued_sequence_number")
 _LAST_OFFSET: Final = Symbol("last_enqueued_offset")
@@ -46,23 +44,24 @@ _LOOKED_AT: Final = Symbol("runtime_info_retrieval_time_utc")
 
 
 class Hub(Node):
-    """An event hub, which takes events; its ``len`` is how many its partitions hold.
+    """An event hub, to which senders send; its ``len`` is the number of its events.
 
     Args:
-        address: what links name to reach it.
-        options: its rules.
-        clock: tells when events come.
+        address: the address for links.
+        options: the rules of the hub.
+        clock: the clock for the times of events.
 
     Attributes:
         options: as given.
-        partitions: by id.
-        created: when it was made, in milliseconds since 1970.
+        partitions: the partitions by id.
+        created: when the hub was created, in milliseconds since 1970.
     """
 
     accepts_senders = True
 
     def __init__(self, address: str, options: HubOptions, clock: Clock) -> None:
         super().__init__(address)
+        self.max_message_size: int | None = options.max_message_size
         self.options = options
         self.created: Final = round(clock.wall() * 1000)
         self.partitions: Final = {
@@ -83,7 +82,7 @@ class Hub(Node):
         partition.append(events)
 
     def partition_of(self, key: str) -> Partition:
-        """The partition that all events of this key go to."""
+        """Return the partition for all events with this key."""
         return self.partitions[str(zlib.crc32(key.encode()) % len(self.partitions))]
 
     def __len__(self) -> int:
@@ -91,17 +90,18 @@ class Hub(Node):
 
 
 class PartitionEnd(Node):
-    """Takes events for one partition.
+    """A node for senders to one partition.
 
     Args:
-        hub: whose it is.
-        partition: where they go.
+        hub: the hub.
+        partition: the partition.
     """
 
     accepts_senders = True
 
     def __init__(self, hub: Hub, partition: Partition) -> None:
         super().__init__(f"{hub.address}{PARTITIONS}{partition.id}")
+        self.max_message_size: int | None = hub.max_message_size
         self._partition = partition
 
     def on_arrivals(self, inlet: Inlet) -> None:
@@ -114,13 +114,13 @@ class PartitionEnd(Node):
 
 @dataclass(slots=True)
 class Cursor:
-    """Where a receiver is.
+    """The position of one receiver.
 
     Attributes:
-        at: the number of the event that is next.
-        epoch: which it has; None without.
-        metrics: whether it wants to be told how far the partition goes, with each event.
-        passed: the number and size of the last event that was passed over, being too large for it; None without.
+        at: the number of the next event.
+        epoch: the epoch of the receiver, or None.
+        metrics: whether each event includes the end of the partition as delivery-annotations.
+        passed: the number and size of the last event that was skipped because it is too large for the receiver, or None.
     """
 
     at: int
@@ -130,13 +130,15 @@ class Cursor:
 
 
 class Readers(Node):
-    """Gives the events of one partition to the receivers of one consumer group, all of them to each.
+    """A node for receivers of one consumer group at one partition.
+
+    Each receiver gets all events of the partition.
 
     Args:
-        hub: whose it is.
-        group: which consumer group.
-        partition: where they come from.
-        clock: tells when it was looked how far the partition goes.
+        hub: the hub.
+        group: the consumer group.
+        partition: the partition.
+        clock: the clock for the time of metrics.
     """
 
     accepts_receivers = True
@@ -148,21 +150,21 @@ class Readers(Node):
         self._cursors: dict[Outlet, Cursor] = {}
         partition.on_append.append(self._on_append)
 
-    # -- who may ----------------------------------------------------------------------------
+    # -- admission --------------------------------------------------------------------------
 
     def cursor(self, position: Position, epoch: int | None, *, metrics: bool) -> Cursor:
-        """Where a receiver begins that is let in.
+        """Admit a receiver, and return its first position.
 
         Raises:
-            RefusedError: there is one with a higher epoch, or with any if this one has none; there are too many;
-                or the position is none.
+            RefusedError: a receiver with a higher epoch is attached, or one with any epoch if this one has none; there are
+                too many receivers; or the position is not valid.
         """
         owner = next((each for each in self._cursors.values() if each.epoch is not None), None)
         if owner is not None and owner.epoch is not None:
             if epoch is None:
                 raise RefusedError(
                     Condition.STOLEN,
-                    f"a receiver of {self.address!r} has the epoch {owner.epoch}, so that one without is not let in",
+                    f"a receiver of {self.address!r} has the epoch {owner.epoch}, so a receiver without an epoch is refused",
                 )
             if epoch < owner.epoch:
                 raise RefusedError(
@@ -172,12 +174,12 @@ class Readers(Node):
         elif epoch is None and len(self._cursors) >= _MOST:
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED,
-                f"{self.address!r} has {_MOST} receivers already, and no more are possible in one consumer group",
+                f"{self.address!r} has {_MOST} receivers, the most of one consumer group",
             )
         return Cursor(self._partition.find(position), epoch, metrics)
 
     def place(self, outlet: Outlet, cursor: Cursor) -> None:
-        """The outlet that is about to be added begins there; who has to go for it goes."""
+        """Set the position of a new outlet, and detach receivers of a lower epoch."""
         if cursor.epoch is not None:
             for other, its in list(self._cursors.items()):
                 had = "no epoch" if its.epoch is None else f"the epoch {its.epoch}"
@@ -185,7 +187,7 @@ class Readers(Node):
                     other,
                     other.close,
                     Condition.STOLEN.value,
-                    f"a receiver with the epoch {cursor.epoch} has come, and this one has {had}",
+                    f"a receiver with the epoch {cursor.epoch} was attached, and this one has {had}",
                 )
         self._cursors[outlet] = cursor
 
@@ -193,7 +195,7 @@ class Readers(Node):
         super().remove_outlet(outlet)
         self._cursors.pop(outlet, None)
 
-    # -- what they get ----------------------------------------------------------------------
+    # -- events -----------------------------------------------------------------------------
 
     def _on_append(self) -> None:
         for outlet in list(self.outlets):

@@ -8,16 +8,16 @@
                                ``last_enqueued_offset``, ``last_enqueued_time_utc``, ``is_partition_empty``
 =============================  =====================================================================================
 
-The application-properties ``name`` and ``partition`` say of which. Knows hubs; knows no links.
+The application-properties ``name`` and ``partition`` name the hub and the partition. Knows hubs; knows no links.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition
-from trio_amqp10.wire.values import Array, Int, Timestamp
+from trio_amqp10.amqp10.wire.values import Array, Int, Timestamp
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.errors import Condition
 
 from .constants import MANAGEMENT, OUT_OF_RANGE
 from .namespace import may_ask
@@ -26,14 +26,12 @@ from .request_response import Fields, RequestResponseNode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.amqp10.message import Message
+    from trio_amqp10.amqp10.server.connection import Amqp10Connection
+    from trio_amqp10.broker.nodes.node import Node
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-    from trio_amqp10.message import Message
 
 from .event_hub_nodes import Hub
-
-__all__ = ["HubManagement"]
 
 _FIELDS: Final = Fields("status-code", "status-description", "error-condition")
 _HUB: Final = "com.microsoft:eventhub"
@@ -41,10 +39,10 @@ _PARTITION: Final = "com.microsoft:partition"
 
 
 class HubManagement(RequestResponseNode):
-    """The node of this purpose.
+    """The node for requests about all hubs.
 
     Args:
-        find: gives the node of an address, or raises ``RefusedError``.
+        find: returns the node of an address, or raises ``RefusedError``.
         post: sends a reply to a node.
     """
 
@@ -65,7 +63,7 @@ class HubManagement(RequestResponseNode):
             raise RefusedError(Condition.NOT_FOUND, f"no event hub {asked.get('name')!r}")
         if not may_ask(peer.guard.claims, hub.address + MANAGEMENT):
             raise RefusedError(
-                Condition.UNAUTHORIZED_ACCESS, f"no token that is good for {hub.address!r}: put one first"
+                Condition.UNAUTHORIZED_ACCESS, f"no token is valid for {hub.address!r}: put a token first"
             )
         return _partition(hub, asked.get("partition")) if kind == _PARTITION else _hub(hub)
 
@@ -85,7 +83,7 @@ def _partition(hub: Hub, number: object) -> dict[str, Any]:
     if partition is None:
         raise RefusedError(
             OUT_OF_RANGE,
-            f"{hub.address!r} has no partition {number!r}: 0 to {len(hub.partitions) - 1} are possible",
+            f"{hub.address!r} has no partition {number!r}: expected 0 to {len(hub.partitions) - 1}",
         )
     return {
         "type": _PARTITION,

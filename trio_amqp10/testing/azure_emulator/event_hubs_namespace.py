@@ -1,6 +1,6 @@
 """EventHubs: the emulator of an Event Hubs namespace, in this process.
 
-Knows which hubs there are; knows nothing of links or octets.
+Knows the hubs; knows nothing of links or octets.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .constants import CONSUMER_GROUPS, OUT_OF_RANGE, PARTITIONS
 from .entity_options import HubOptions
@@ -21,26 +21,24 @@ from .namespace import Namespace, NamespaceContainer
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.nodes.node import Node
-
-__all__ = ["EventHubs"]
+    from trio_amqp10.broker.nodes.node import Node
 
 
 class EventHubs(Namespace):
-    """Event hubs with partitions and consumer groups, as Azure Event Hubs has them.
+    """An emulator of Azure Event Hubs: hubs with partitions and consumer groups.
 
-    Clients reach it as a development emulator: ``hubs.container.serve("amqp://127.0.0.1:5672")``, with a connection
-    string that says ``UseDevelopmentEmulator=true``; or from trio, in memory, by ``hubs.container.connect()``. Hubs
-    that nobody has added are not found; the case of addresses does not matter.
+    Clients use it like the development emulator: ``hubs.container.serve("amqp://127.0.0.1:5672")``, with a connection
+    string that contains ``UseDevelopmentEmulator=true``; or from trio, in memory, by ``hubs.container.connect()``. A hub
+    must be added before it is used; the case of addresses does not matter.
 
     Args:
-        name: the container id that peers see.
+        name: the container id.
         keys: by name, each a key and its rights, ``send``, ``receive`` or both; the emulator's one key if None.
-        wall_clock: seconds since 1970.
+        wall_clock: a clock that returns seconds since 1970.
 
     Attributes:
-        container: what serves it.
-        hubs: by name. ``hubs["clicks"].partitions["0"].messages`` is what one partition holds.
+        container: the container that serves it.
+        hubs: the hubs by name. ``hubs["clicks"].partitions["0"].messages`` has the messages of one partition.
     """
 
     def __init__(
@@ -56,31 +54,31 @@ class EventHubs(Namespace):
         self._namespace.add_node(HubManagement(self._namespace.find, self._namespace.post))
 
     def add_hub(self, name: str, options: HubOptions | None = None) -> None:
-        """An event hub.
+        """Add an event hub.
 
         Args:
             name: its address.
             options: its rules.
 
         Raises:
-            LocalProtocolError: there is a hub of this name, or two of its consumer groups have one name.
+            LocalProtocolError: a hub of this name exists, or two consumer groups have one name.
         """
         options = options or HubOptions()
         groups = [each.casefold() for each in (DEFAULT_GROUP, *options.consumer_groups)]
         if len(set(groups)) < len(groups):
             raise LocalProtocolError(
-                f"consumer_groups={options.consumer_groups!r}: names that differ are possible, and {DEFAULT_GROUP} is there"
+                f"consumer_groups={options.consumer_groups!r}: expected different names, and not {DEFAULT_GROUP}, which always exists"
             )
         clock = self._namespace.clock
         hub = Hub(name, options, clock)
         nodes_of(hub, clock, self._namespace.add_node)
         for group in (DEFAULT_GROUP, *options.consumer_groups):
-            self._namespace.spell(f"{name}{CONSUMER_GROUPS}{group}")  # what tokens are for
+            self._namespace.spell(f"{name}{CONSUMER_GROUPS}{group}")  # the address is the audience of tokens
         self.hubs[name] = hub
 
 
 class _HubContainer(NamespaceContainer):
-    """The container, which says of a partition that there is none."""
+    """The container, which reports an unknown partition with its own condition."""
 
     def find(self, address: str) -> Node:
         try:

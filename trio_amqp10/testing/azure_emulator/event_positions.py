@@ -1,12 +1,12 @@
-"""Position: where a receiver of a partition begins, from its filter.
+"""Position: the start of a receiver in a partition, from its filter.
 
 The filter ``apache.org:selector-filter:string`` has one comparison, with ``>`` or ``>=``::
 
     amqp.annotation.x-opt-sequence-number > '41'
     amqp.annotation.x-opt-offset >= '1024'
     amqp.annotation.x-opt-enqueued-time > '1800000000000'      milliseconds since 1970
-    amqp.annotation.x-opt-offset > '-1'                        the beginning, as for sequence numbers
-    amqp.annotation.x-opt-offset > '@latest'                   what comes from now on
+    amqp.annotation.x-opt-offset > '-1'                        the first event, as for sequence numbers
+    amqp.annotation.x-opt-offset > '@latest'                   events from now on
 
 Knows strings; knows no events.
 """
@@ -16,24 +16,22 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.wire.values import Described
+from trio_amqp10.amqp10.wire.values import Described
+from trio_amqp10.broker.nodes.node import RefusedError
 
 from .constants import ARGUMENT_ERROR, ENQUEUED, OFFSET, SEQUENCE_NUMBER
-
-__all__ = ["BEGINNING", "LATEST", "Position", "parse_position"]
 
 _COMPARISON: Final = re.compile(r"\s*amqp\.annotation\.([a-z-]+)\s*(>=?)\s*'([^']*)'\s*", re.ASCII)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)
 
 
 class Position(NamedTuple):
-    """Behind an event, or at it.
+    """A position after an event, or at it.
 
     Attributes:
-        what: the annotation that tells: ``x-opt-sequence-number``, ``x-opt-offset`` or ``x-opt-enqueued-time``.
-        value: its value; None for behind all that there is.
-        inclusive: whether an event that has just this value is wanted.
+        what: the annotation to compare: ``x-opt-sequence-number``, ``x-opt-offset`` or ``x-opt-enqueued-time``.
+        value: its value; None for the end of the partition.
+        inclusive: whether an event with exactly this value is included.
     """
 
     what: str
@@ -46,13 +44,13 @@ LATEST: Final = Position(OFFSET, None, False)
 
 
 def parse_position(selector: object) -> Position:
-    """The position that a filter means.
+    """Return the position of a filter.
 
     Args:
         selector: the filter, described or not; None means the beginning.
 
     Raises:
-        RefusedError: ``com.microsoft:argument-error``, it is none of those above.
+        RefusedError: ``com.microsoft:argument-error``, the filter is none of those above.
     """
     text: Any = selector.value if isinstance(selector, Described) else selector
     if text is None:
@@ -61,12 +59,12 @@ def parse_position(selector: object) -> Position:
     if found is None or found[1] not in (SEQUENCE_NUMBER, OFFSET, ENQUEUED):
         raise RefusedError(
             ARGUMENT_ERROR,
-            f"a filter {text!r}: amqp.annotation., one of {SEQUENCE_NUMBER}, {OFFSET} and {ENQUEUED}, > or >=, and a "
-            "value in apostrophes are possible",
+            f"filter {text!r}: expected amqp.annotation. with one of {SEQUENCE_NUMBER}, {OFFSET} and {ENQUEUED}, then > or >=, "
+            "then a value in apostrophes",
         )
     what, operator, value = found.groups()
     if value == "@latest" and what == OFFSET:
         return LATEST
     if not _NUMBER.fullmatch(value):
-        raise RefusedError(ARGUMENT_ERROR, f"a filter {text!r}: its value is no number")
+        raise RefusedError(ARGUMENT_ERROR, f"filter {text!r}: the value must be a number")
     return Position(what, int(value), operator == ">=")

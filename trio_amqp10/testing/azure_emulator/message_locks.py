@@ -1,6 +1,6 @@
-"""Lockable messages of an entity, and the lock of one receiver, a lease.
+"""Lockable messages of an entity, and the lock of one receiver, which is a lease.
 
-Knows what each answer of a receiver means to the messages; does not know what these do.
+Translates the outcome of a receiver; ``entity_messages`` applies it.
 """
 
 from __future__ import annotations
@@ -9,19 +9,17 @@ import math
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import Lease
+from trio_amqp10.broker.nodes.node import Lease
 
 from .constants import DESCRIPTION, REASON
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.timer_heap import Timer
+    from trio_amqp10.core.timer_heap import Timer
 
     from .entity_messages import EntityMessages
     from .stored_message import StoredMessage
-
-__all__ = ["ACTIVE", "DEFERRED", "SCHEDULED", "LockableMessage", "MessageLock"]
 
 ACTIVE: Final = 0
 DEFERRED: Final = 1
@@ -29,14 +27,14 @@ SCHEDULED: Final = 2
 
 
 class LockableMessage:
-    """A message that is held here.
+    """A message in an entity.
 
     Attributes:
         record: the message.
-        state: one of the three.
-        lock: who has it, or None.
-        expires: when its time is over, on the clock; infinite for never.
-        timer: calls for that, or for the time at which it is scheduled; None for neither.
+        state: active, deferred or scheduled.
+        lock: the lock on it, or None.
+        expires: when it expires, by the clock; infinite if never.
+        timer: the timer for the expiry, or for the scheduled time; None if there is none.
     """
 
     __slots__ = ("expires", "lock", "record", "state", "timer")
@@ -50,26 +48,26 @@ class LockableMessage:
 
     @property
     def is_free(self) -> bool:
-        """Whether a receiver can have it now."""
+        """Whether a receiver can get the message now."""
         return self.state == ACTIVE and self.lock is None
 
     @property
     def size(self) -> int:
-        """Octets of it for a receiver, at most."""
+        """The octets of the message for a receiver, without the time of a lock."""
         return len(self.record.render(self.state, 0))
 
     def render(self) -> bytes:
-        """The octets of it for a receiver."""
+        """Return the octets of the message for a receiver."""
         return self.record.render(self.state, None if self.lock is None else self.lock.wall)
 
 
 class MessageLock(Lease):
-    """One receiver has this message for itself; a lease, and what its token stands for.
+    """A lock on a message: the lease of a receiver, or the holder of the token.
 
     Attributes:
-        token: names it; its octets in the order of .NET are the delivery-tag.
+        token: the id of the lock; its octets in .NET's order are the delivery-tag.
         held: the message.
-        expires_at: when it ends, on the clock; infinite where it ends with its session.
+        expires_at: when the lock ends, by the clock; infinite if it ends with its session.
         wall: the same in milliseconds since 1970, or None.
     """
 
@@ -82,7 +80,7 @@ class MessageLock(Lease):
         self.expires_at: float = math.inf
         self.wall: int | None = None
 
-    # -- as a lease: each raises RefusedError where it is lost --------------------------------
+    # -- as a lease: each raises RefusedError if the lock has ended ---------------------------
 
     def accepted(self) -> None:
         self._messages.complete(self)
@@ -90,9 +88,9 @@ class MessageLock(Lease):
     def rejected(
         self, condition: str | None, description: str | None, info: Mapping[Any, Any] | None = None
     ) -> None:
-        said = dict(info or {})
-        reason, why = said.pop(REASON, condition), said.pop(DESCRIPTION, description)
-        self._messages.bury(self, reason, why, said)
+        changes = dict(info or {})
+        reason, why = changes.pop(REASON, condition), changes.pop(DESCRIPTION, description)
+        self._messages.bury(self, reason, why, changes)
 
     def released(self) -> None:
         self._messages.abandon(self, failed=False)
@@ -100,7 +98,7 @@ class MessageLock(Lease):
     def modified(
         self,
         *,
-        failed: bool,  # noqa: ARG002 - an abandoned delivery counts as failed, also where the client does not say so
+        failed: bool,  # noqa: ARG002 - an abandoned delivery always counts as failed
         undeliverable_here: bool,
         annotations: Mapping[Any, Any] | None,
     ) -> None:
@@ -110,4 +108,4 @@ class MessageLock(Lease):
             self._messages.abandon(self, annotations)
 
     def lost(self) -> None:
-        """The link is gone. The lock stays: its holder may come back with the token."""
+        """Keep the lock after the link has ended: the peer may still settle by its token."""

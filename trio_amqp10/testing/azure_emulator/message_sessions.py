@@ -1,7 +1,7 @@
 """MessageSessions: the sessions of an entity, their locks and state.
 
-A session is named by the ``group-id`` of its messages. One receiver at a time has it; receivers may ask for one by
-name, or for whichever has messages, and then wait for one.
+A session is named by the ``group-id`` of its messages. One receiver at a time has it. A receiver requests a session by name, or
+any session with messages, and then may have to wait.
 
 Knows names and times; knows no messages.
 """
@@ -13,26 +13,24 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trio_amqp10.container.nodes.node import RefusedError
+from trio_amqp10.broker.nodes.node import RefusedError
 
 from .constants import SESSION_LOCK_LOST, SESSION_LOCKED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.container.nodes.node import Outlet
-
-__all__ = ["MessageSessions", "SessionLock", "SessionWaiter"]
+    from trio_amqp10.broker.nodes.clock import Clock
+    from trio_amqp10.broker.nodes.node import Outlet
 
 
 class SessionLock:
-    """One receiver has this session.
+    """The lock of one receiver on a session.
 
     Attributes:
-        session: which.
-        outlet: the receiver, once its link is there.
-        expires_at: when it ends, on the clock.
+        session: the name of the session.
+        outlet: the receiver, after its link is attached.
+        expires_at: when the lock ends, by the clock.
         wall: the same in milliseconds since 1970.
     """
 
@@ -50,9 +48,9 @@ class SessionWaiter:
     """A receiver that waits for any session.
 
     Attributes:
-        expires_at: until when it waits, on the clock.
-        found: called with the session; it locks it.
-        given_up: called when the time is over.
+        expires_at: when the wait ends, by the clock.
+        found: called with the session, which it locks.
+        given_up: called when the wait ends without a session.
     """
 
     expires_at: float
@@ -61,21 +59,21 @@ class SessionWaiter:
 
 
 class MessageSessions:
-    """Those of one entity.
+    """The sessions of one entity.
 
     Args:
-        lock_duration: seconds.
-        clock: what locks end by.
+        lock_duration: seconds that a lock lasts.
+        clock: the clock for locks.
 
     Attributes:
-        states: what receivers keep with a session, and when they last did, in milliseconds since 1970.
-        seekers: those who wait, in turn.
+        states: the state that receivers stored for each session, and when, in milliseconds since 1970.
+        seekers: the receivers that wait for any session, in order.
     """
 
     def __init__(self, lock_duration: float, clock: Clock) -> None:
         self._duration = lock_duration
         self._clock = clock
-        self._session_locks: dict[str, SessionLock] = {}  # the next to end comes first
+        self._session_locks: dict[str, SessionLock] = {}  # in the order of their ends
         self.states: dict[str, tuple[bytes | None, int]] = {}
         self.seekers: deque[SessionWaiter] = deque()
 
@@ -83,10 +81,10 @@ class MessageSessions:
         return session in self._session_locks
 
     def lock(self, session: str) -> SessionLock:
-        """Let one receiver have it.
+        """Lock a session.
 
         Raises:
-            RefusedError: another has it.
+            RefusedError: another receiver has locked it.
         """
         if session in self._session_locks:
             raise RefusedError(SESSION_LOCKED, f"the session {session!r} is locked by another receiver")
@@ -94,37 +92,37 @@ class MessageSessions:
         return self.renew(session)
 
     def renew(self, session: str) -> SessionLock:
-        """Its time begins anew.
+        """Restart the time of a session's lock.
 
         Raises:
-            RefusedError: nobody has it.
+            RefusedError: the session is not locked.
         """
         lock = self._session_locks.pop(session, None)
         if lock is None:
-            raise RefusedError(SESSION_LOCK_LOST, f"nobody has the session {session!r} locked")
+            raise RefusedError(SESSION_LOCK_LOST, f"the session {session!r} is not locked")
         self._session_locks[session] = lock
         lock.expires_at = self._clock.now() + self._duration
         lock.wall = round((self._clock.wall() + self._duration) * 1000)
         return lock
 
     def end(self, lock: SessionLock) -> bool:
-        """Nobody has it any more; False if that was so before."""
+        """End a lock; return False if it had ended before."""
         if self._session_locks.get(lock.session) is not lock:
             return False
         del self._session_locks[lock.session]
         return True
 
     def ended(self) -> list[SessionLock]:
-        """Those whose time is over."""
+        """Return the locks whose time is over."""
         now = self._clock.now()
         return [lock for lock in self._session_locks.values() if lock.expires_at <= now]
 
     def keep(self, session: str, state: bytes | None) -> None:
-        """Keep a state with the session, in place of the last; None for none."""
+        """Store a state for a session, instead of the last one; None deletes it."""
         self.states[session] = state, round(self._clock.wall() * 1000)
 
     def next_deadline(self) -> float:
-        """When a lock ends, or somebody's patience; infinite for never."""
+        """Return when the next lock or wait ends; infinite if never."""
         first = next(iter(self._session_locks.values()), None)
         waits = min((seeker.expires_at for seeker in self.seekers), default=math.inf)
         return waits if first is None else min(first.expires_at, waits)

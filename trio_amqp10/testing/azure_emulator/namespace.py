@@ -1,17 +1,21 @@
 """Namespace: a container with keys, whose addresses ignore case.
 
-Knows tokens, and what connection strings look like; knows no entities.
+Knows tokens and connection strings; knows no entities.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from trio_amqp10.amqp10.peer.listen import serve
+from trio_amqp10.broker.rights.claims import Claim, SasKeys, TokenOffer
 from trio_amqp10.container.container import Container
-from trio_amqp10.container.rights.claims import Claim, SasKeys, TokenOffer
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.tokens import path_of
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.tokens import path_of
+from trio_amqp10.net.option_signatures import takes_as
+from trio_amqp10.sasl import Server
+from trio_amqp10.sasl.anonymous import AnonymousServer
 
 from .constants import MANAGEMENT
 from .null_padding import MARGIN, fill
@@ -19,29 +23,56 @@ from .null_padding import MARGIN, fill
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from trio_amqp10.container.nodes.node import Node
-    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-    from trio_amqp10.container.rights.access import Access
-    from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.spec.transport import Error
-
-__all__ = ["KEY", "KEY_NAME", "Namespace", "NamespaceContainer", "may_ask"]
+    from trio_amqp10.amqp10.peer.connection import Connection
+    from trio_amqp10.amqp10.server.connection import Amqp10Connection
+    from trio_amqp10.amqp10.spec.transport import Error
+    from trio_amqp10.broker.nodes.node import Node
+    from trio_amqp10.broker.rights.access import Access
 
 KEY_NAME: Final = "RootManageSharedAccessKey"
 KEY: Final = "SAS_KEY_VALUE"
-"""What connection strings of the development emulators have."""
+"""The key in connection strings of the development emulators."""
+
+_MAX_FRAME_SIZE: Final = 65_536
+"""Octets of the largest frame; clients on ``uamqp`` refuse a larger limit."""
 
 _ROOT: Final = {KEY_NAME: (KEY, "send receive create transact")}
 
 
+class _MssbCbs(AnonymousServer):
+    """Microsoft's name for ANONYMOUS with a token at ``$cbs`` to follow.
+
+    Clients on ``uamqp`` (azure-servicebus to 7.8, azure-eventhub to 5.10) log in by no other mechanism.
+    """
+
+    __slots__ = ()
+
+    name = "MSSBCBS"
+
+
+class _Login(Server):
+    """Accepts every client: by either mechanism, or without a SASL layer."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(mechanisms=[_MssbCbs()], anonymous=True)
+
+    @property
+    def requires_sasl(self) -> bool:
+        return False
+
+
 class NamespaceContainer(Container):
-    """The container.
+    """The container of a namespace.
 
     Args:
-        name: the container id that peers see.
-        wall_clock: seconds since 1970.
-        converse: makes what admits the links of a connection.
+        name: the container id.
+        wall_clock: a clock that returns seconds since 1970.
+        converse: makes the object that admits the links of a connection.
     """
+
+    default_dialects: ClassVar[tuple[str, ...]] = ()  # The services speak AMQP 1.0 alone.
 
     def __init__(
         self,
@@ -55,14 +86,28 @@ class NamespaceContainer(Container):
         self.amqp10.converse = converse
         self._spellings: dict[str, str] = {}
 
+    @takes_as(serve)
+    async def serve(self, *urls: str, **options: Any) -> None:
+        """Listen, and serve clients as the service does; see ``Container.serve``.
+
+        By default clients log in by MSSBCBS or ANONYMOUS, and send frames of at most 65,536 octets, as to the service.
+
+        Cancelled: as ``Container.serve``.
+        """
+        options.setdefault("sasl", _Login())
+        options.setdefault("max_frame_size", _MAX_FRAME_SIZE)
+        await super().serve(*urls, **options)
+
     def spell(self, address: str) -> str:
-        """However this address is written, it means this one, or the one that was first; returns which."""
+        """Register an address, and return its first spelling, which may differ in case."""
         return self._spellings.setdefault(address.casefold(), address)
 
     def add_node(self, node: Node) -> None:
         written = self.spell(node.address)
         if written != node.address:
-            raise LocalProtocolError(f"{self.nodes[written]!r} has that address already, in another case")
+            raise LocalProtocolError(
+                f"{self.nodes[written]!r} has this address, in another case: choose another one"
+            )
         super().add_node(node)
 
     def resolve(self, address: str) -> str:
@@ -70,17 +115,17 @@ class NamespaceContainer(Container):
         return self._spellings.get(path.casefold(), path or address)
 
     def vet(self, connection: Connection) -> Error | None:
-        write_buffer = connection.engine.write_buffer  # all that we write goes through here
+        write_buffer = connection.engine.write_buffer  # all frames that we write pass through this buffer
         write_buffer.finish = fill
         write_buffer.frame_size -= MARGIN
         return super().vet(connection)
 
 
 class Namespace:
-    """What clients connect to, with a token that one of its keys has signed.
+    """A container whose clients put a token that is signed with one of its keys.
 
     Args:
-        container: what serves it; takes tokens from now on.
+        container: the container, which verifies tokens from now on.
         keys: by name, each a key and its rights; the emulator's one key if None.
 
     Attributes:
@@ -94,11 +139,11 @@ class Namespace:
         container.add_cbs(self._verify, azure=True)
 
     def connection_string(self, port: int, key_name: str = KEY_NAME) -> str:
-        """What clients of Microsoft's are given to connect to it, served at this port of this machine.
+        """Return the connection string for Microsoft's clients.
 
         Args:
-            port: where it is served, without TLS.
-            key_name: which of the keys to use.
+            port: the port of this machine at which the container is served, without TLS.
+            key_name: the name of the key to use.
 
         Raises:
             LocalProtocolError: there is no such key.
@@ -116,12 +161,15 @@ class Namespace:
 
 
 def may_ask(claims: Iterable[Claim], address: str) -> bool:
-    """Whether somebody with these claims may ask something about an entity: who may do anything there."""
+    """Whether the claims permit requests about an entity: any right is enough."""
     return any(claim.permits(action, address) for claim in claims for action in ("send", "receive"))
 
 
 def _permit(access: Access) -> bool:
-    """What claims permit; and requests: to one entity's node, or to that of all, where each is judged when it comes."""
+    """Whether an access is permitted: by its claims, or because it is a request.
+
+    Requests go to the ``$management`` node of an entity or of the namespace, which checks each request again.
+    """
     if access.action == "open" or access.claimed:
         return True
     address = access.address

@@ -1,19 +1,18 @@
 """Pad the lists of frames with nulls, as older Azure clients need (1.4).
 
-A list may end with its last field that has a value, and so it leaves here. The clients inside azure-eventhub, and
-inside azure-servicebus before 7.15, look for each field in its place, and fail where the list is shorter.
+A list may end with its last field that has a value, and this library writes it so. The clients inside azure-eventhub, and
+inside azure-servicebus before 7.15, read each field by its position, and fail if the list is shorter.
 
-Knows octets of whole frames (2.3); does not know what they say.
+Knows the octets of whole frames (2.3); does not know their meaning.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final, cast
 
-from trio_amqp10.frames import FRAME_HEADER_SIZE
-from trio_amqp10.spec.messaging import Modified, Received, Rejected, Source, Target
-from trio_amqp10.spec.transactions import Coordinator, Declared, TransactionalState
-from trio_amqp10.spec.transport import (
+from trio_amqp10.amqp10.spec.messaging import Modified, Received, Rejected, Source, Target
+from trio_amqp10.amqp10.spec.transactions import Coordinator, Declared, TransactionalState
+from trio_amqp10.amqp10.spec.transport import (
     Attach,
     Begin,
     Close,
@@ -25,12 +24,11 @@ from trio_amqp10.spec.transport import (
     Open,
     Transfer,
 )
-from trio_amqp10.wire.composite import plan_of
-from trio_amqp10.wire.decode import decode
-from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.values import Described
-
-__all__ = ["MARGIN", "fill"]
+from trio_amqp10.amqp10.wire.composite import plan_of
+from trio_amqp10.amqp10.wire.decode import decode
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.frames import FRAME_HEADER_SIZE
+from trio_amqp10.amqp10.wire.values import Described
 
 _FIELDS: Final[dict[int, int]] = {
     plan_of(each).code: len(plan_of(each).fields)
@@ -55,17 +53,17 @@ _FIELDS: Final[dict[int, int]] = {
         Transfer,
     )
 }
-"""How many fields a list has, by the code of its descriptor. What is not here stays as it is."""
+"""The number of fields of each list, by descriptor; other lists are unchanged."""
 
 MARGIN: Final = 64
-"""Octets that a transfer grows by, at most."""
+"""The most octets by which a transfer grows."""
 
 
 def fill(octets: bytes) -> bytes:
-    """The same frames with all fields.
+    """Return the frames with all fields.
 
     Args:
-        octets: whole AMQP frames of ours, before which there may be a protocol header.
+        octets: whole AMQP frames of this library, after a protocol header or not.
     """
     at = 0
     filled: list[bytes] = []

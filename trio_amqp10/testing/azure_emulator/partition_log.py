@@ -1,7 +1,7 @@
 """Partition: the events of a hub's partition, in order, numbered and dated.
 
-Events are never taken away: they end when they are too old or too many, whether anybody has read them or not. There
-is no timer; whoever looks sweeps first.
+Receivers never remove events: events are deleted when they are too old or too many. There is no timer; each call first
+deletes those events.
 
 Knows events and times; knows no links.
 """
@@ -12,33 +12,29 @@ from bisect import bisect_left, bisect_right
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.message import Message
-from trio_amqp10.message.sections import HEADER, scan
-from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.values import Described, Symbol, Timestamp, ULong
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.message.sections import HEADER, scan
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.values import Described, Symbol, Timestamp, ULong
+from trio_amqp10.broker.nodes.node import RefusedError
 
 from .batch_unpacking import content
-from .constants import ARGUMENT_ERROR, ENQUEUED, OFFSET, PARTITION_KEY, SEQUENCE_NUMBER, SIZE_EXCEEDED
+from .constants import ARGUMENT_ERROR, ENQUEUED, OFFSET, PARTITION_KEY, SEQUENCE_NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.clock import Clock
+    from trio_amqp10.broker.nodes.clock import Clock
 
     from .entity_options import HubOptions
     from .event_positions import Position
 
-__all__ = ["Event", "Partition"]
-
 _DELIVERY_ANNOTATIONS: Final = ULong(0x71)
 _ANNOTATIONS: Final = ULong(0x72)
 _OURS: Final = frozenset({SEQUENCE_NUMBER, OFFSET, ENQUEUED})
-"""Annotations that senders have no say in."""
-_LARGEST: Final = 1024 * 1024
-"""Octets of an event, at most."""
+"""Annotations that a sender cannot set."""
 _NO_TIME: Final = -62_135_596_800_000
-"""Of a partition that never had an event: the first moment of the year 1."""
+"""The time of an empty partition: the first moment of the year 1."""
 
 _ATTRIBUTE: Final = {
     SEQUENCE_NUMBER: attrgetter("number"),
@@ -48,21 +44,20 @@ _ATTRIBUTE: Final = {
 
 
 class Event:
-    """An event as it is kept: the octets that came, but for annotations, which are added to.
+    """A stored event: the received octets, with additional annotations.
 
     Args:
-        message: as it came.
-        key: of the batch that it came in.
+        message: the received message.
+        key: the partition key of the batch that contained it.
 
     Attributes:
-        size: octets of it.
-        number: its sequence number, once it is in a partition.
-        offset: octets of all that were in the partition before it.
-        enqueued: when it came, in milliseconds since 1970.
+        size: the octets of the event.
+        number: its sequence number, after it is in a partition.
+        offset: the octets of all earlier events of the partition.
+        enqueued: when it arrived, in milliseconds since 1970.
 
     Raises:
-        RemoteProtocolError: its octets are no message.
-        RefusedError: ``amqp:link:message-size-exceeded``.
+        RemoteProtocolError: the octets are not a message.
     """
 
     __slots__ = ("_annotations", "_content", "_header", "_tail", "enqueued", "number", "offset", "size")
@@ -70,10 +65,6 @@ class Event:
     def __init__(self, message: Message, key: str | None = None) -> None:
         payload = message.to_payload()
         self.size: int = len(payload)
-        if self.size > _LARGEST:
-            raise RefusedError(
-                SIZE_EXCEEDED, f"an event of {self.size} octets: at most {_LARGEST} are possible"
-            )
         mine = Message.from_payload(payload)
         span = scan(payload)[HEADER]
         self._header = b"" if span is None else payload[span[0] : span[1]]
@@ -87,7 +78,7 @@ class Event:
         self.enqueued: int = 0
 
     def place(self, number: int, offset: int, enqueued: int) -> None:
-        """It is in a partition now, which numbers and dates it."""
+        """Set number, offset and time, which the partition assigns."""
         self.number, self.offset, self.enqueued = number, offset, enqueued
         annotations: dict[Symbol, Any] = {
             **self._annotations,
@@ -98,29 +89,29 @@ class Event:
         self._tail = encode(Described(_ANNOTATIONS, annotations)) + self._content
 
     def render(self, metrics: dict[Symbol, Any] | None = None) -> Message:
-        """What a receiver gets.
+        """Return the message for a receiver.
 
         Args:
-            metrics: delivery-annotations to put with it.
+            metrics: delivery-annotations to add.
         """
         between = b"" if metrics is None else encode(Described(_DELIVERY_ANNOTATIONS, metrics))
         return Message.from_payload(self._header + between + self._tail)
 
 
 class Partition:
-    """One of the parts of a hub; its ``len`` is how many events it holds.
+    """A partition of a hub; its ``len`` is the number of its events.
 
     Args:
         number: its id, as a string.
-        options: how long it keeps them, and how many.
-        clock: tells when they came.
+        options: how long and how many events it keeps.
+        clock: the clock for the times of events.
 
     Attributes:
         id: as given.
-        end: the number that the next event gets.
-        last_offset: of the last event that there was, or -1.
-        last_enqueued: when that came, in milliseconds since 1970; the year 1 if there was none.
-        on_append: called when there are more.
+        end: the number of the next event.
+        last_offset: the offset of the last event, or -1.
+        last_enqueued: when the last event arrived, in milliseconds since 1970; the year 1 if there was none.
+        on_append: callbacks for new events.
     """
 
     def __init__(self, number: str, options: HubOptions, clock: Clock) -> None:
@@ -140,18 +131,18 @@ class Partition:
 
     @property
     def begin(self) -> int:
-        """The number of the first event that it holds; ``end`` if it holds none."""
+        """The number of the first stored event; ``end`` if there is none."""
         self.sweep()
         return self._events[0].number if self._events else self.end
 
     @property
     def messages(self) -> list[Message]:
-        """What it holds, as receivers get it."""
+        """The stored events, as receivers get them."""
         self.sweep()
         return [event.render() for event in self._events]
 
     def append(self, events: list[Event]) -> None:
-        """Hold more events."""
+        """Store more events."""
         now = max(round(self._clock.wall() * 1000), self.last_enqueued)
         for event in events:
             event.place(self.end, self._next_offset, now)
@@ -165,7 +156,7 @@ class Partition:
             call()
 
     def sweep(self) -> None:
-        """Let go of what is too old, or too much."""
+        """Delete the events that are too old or too many."""
         events = self._events
         gone = max(0, len(events) - self._options.max_events)
         retention = self._options.message_retention
@@ -177,10 +168,10 @@ class Partition:
             del events[:gone]
 
     def find(self, position: Position) -> int:
-        """The number of the first event that somebody wants who begins there.
+        """Return the number of the first event at a position.
 
         Raises:
-            RefusedError: ``com.microsoft:argument-error``, it is behind the last event.
+            RefusedError: ``com.microsoft:argument-error``, the position is after the last event.
         """
         begin = self.begin
         what, value, inclusive = position
@@ -189,11 +180,12 @@ class Partition:
         last = {SEQUENCE_NUMBER: self.end - 1, OFFSET: self.last_offset}.get(Symbol(what))
         if last is not None and value > last:
             raise RefusedError(
-                ARGUMENT_ERROR, f"{what} {value} is none that partition {self.id} has: the last one is {last}"
+                ARGUMENT_ERROR,
+                f"{what} {value} is after the last event of partition {self.id}, which is {last}",
             )
         bisect = bisect_left if inclusive else bisect_right
         return begin + bisect(self._events, value, key=_ATTRIBUTE[Symbol(what)])
 
     def get(self, number: int) -> Event:
-        """The event of that number, which is one that it holds."""
+        """Return the event with a number, which must be stored."""
         return self._events[number - self._events[0].number]

@@ -1,26 +1,24 @@
-"""RequestResponseNode: a node that replies with a status as of HTTP.
+"""RequestResponseNode: a node that replies with a status like that of HTTP.
 
-Knows what replies look like; does not know what may be asked.
+Knows the form of replies; subclasses know the requests.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.wire.values import Int
+from trio_amqp10.broker.nodes.node import RefusedError
 from trio_amqp10.container.handlers import Answering
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition, RemoteProtocolError
-from trio_amqp10.message import Message
-from trio_amqp10.wire.values import Int
+from trio_amqp10.core.errors import Condition, RemoteProtocolError
 
 from .constants import ALREADY_EXISTS, ARGUMENT_ERROR, LOCK_LOST, NOT_FOUND, OUT_OF_RANGE, SESSION_LOCK_LOST
 
 if TYPE_CHECKING:
+    from trio_amqp10.amqp10.server.connection import Amqp10Connection
+    from trio_amqp10.broker.nodes.node import Peer
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.nodes.node import Peer
-    from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-
-__all__ = ["Fields", "RequestResponseNode"]
 
 _STATUS: Final[dict[str, int]] = {
     str(ARGUMENT_ERROR): 400,
@@ -36,7 +34,10 @@ _STATUS: Final[dict[str, int]] = {
 
 
 class Fields(NamedTuple):
-    """The application-properties of a reply: Service Bus and Event Hubs write them in two ways."""
+    """The names of a reply's application-properties.
+
+    Service Bus and Event Hubs have different names.
+    """
 
     status: str
     description: str
@@ -44,12 +45,14 @@ class Fields(NamedTuple):
 
 
 class RequestResponseNode(Answering):
-    """Subclass it, with ``_operate``, which answers or raises ``RefusedError``.
+    """A base class for nodes of requests, with ``_operate`` to override.
+
+    ``_operate`` answers a request or raises ``RefusedError``.
 
     Args:
-        address: what links name to reach it.
+        address: the address for links.
         post: sends a reply to a node.
-        fields: how it says what came of a request.
+        fields: the names of the application-properties of a reply.
     """
 
     answers_unasked = True
@@ -64,15 +67,15 @@ class RequestResponseNode(Answering):
         try:
             body = await self._operate(request, cast("Amqp10Connection", peer))
             if body is None:
-                status, description, condition = 204, "there are no more", str(NOT_FOUND)
+                status, description, condition = 204, "there are no more results", str(NOT_FOUND)
         except (RefusedError, RemoteProtocolError) as refusal:
             condition, description = refusal.condition, refusal.description
             status = _STATUS.get(condition, 400)
-        said: dict[str, Any] = {self._fields.status: Int(status), self._fields.description: description}
+        properties: dict[str, Any] = {self._fields.status: Int(status), self._fields.description: description}
         if condition is not None:
-            said[self._fields.condition] = condition
-        return Message(body, application_properties=said)
+            properties[self._fields.condition] = condition
+        return Message(body, application_properties=properties)
 
     async def _operate(self, request: Message, peer: Amqp10Connection) -> Any:
-        """The body of the reply; None for nothing (more)."""
+        """Return the body of the reply; None if there is no (further) result."""
         raise NotImplementedError

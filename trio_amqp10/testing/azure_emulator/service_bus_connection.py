@@ -1,9 +1,9 @@
-"""ServiceBusConnection: a connection whose links may ask for a session.
+"""ServiceBusConnection: a connection whose receivers may request a session.
 
-The filter names a session, or is null for whichever has messages; the answer to the attach then comes when there
-is one. It says which, and until when it is locked.
+The filter of a link names a session, or is null for any session with messages; then the answer to the attach waits until there
+is one. The answer names the session and the end of its lock.
 
-Knows links and entities; does not know what a session is for.
+Knows links and entities; does not know the messages of a session.
 """
 
 from __future__ import annotations
@@ -13,29 +13,27 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.container.nodes.node import RefusedError, SubscriptionTerms
-from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection
-from trio_amqp10.errors import Condition
-from trio_amqp10.spec.messaging import ExpiryPolicy, Source
-from trio_amqp10.wire.values import Described, Symbol
+from trio_amqp10.amqp10.server.connection import Amqp10Connection
+from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source
+from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.broker.nodes.node import RefusedError, SubscriptionTerms
+from trio_amqp10.core.errors import Condition
 
 from .constants import SESSION_FILTER, SESSION_LOCKED_UNTIL, TIMEOUT, ticks
 from .entity import Entity
 from .message_sessions import SessionWaiter
 
 if TYPE_CHECKING:
+    from trio_amqp10.amqp10.peer.connection import Connection
+    from trio_amqp10.amqp10.peer.incoming_links import IncomingSender
     from trio_amqp10.container.container import Container
-    from trio_amqp10.peer.connection import Connection
-    from trio_amqp10.peer.incoming_links import IncomingSender
-
-__all__ = ["ServiceBusConnection"]
 
 _PATIENCE: Final = 60.0
-"""Seconds to wait for a session, for who does not say how long."""
+"""Seconds to wait for a session, unless the client sets a shorter time."""
 
 
 class ServiceBusConnection(Amqp10Connection):
-    """See ``Amqp10Connection``."""
+    """An ``Amqp10Connection`` whose receivers may request a session."""
 
     def __init__(self, container: Container, connection: Connection) -> None:
         super().__init__(container, connection)
@@ -54,7 +52,8 @@ class ServiceBusConnection(Amqp10Connection):
             return
         if SESSION_FILTER not in filters:
             raise RefusedError(
-                Condition.NOT_ALLOWED, f"{node.address!r} requires sessions: a receiver asks for one"
+                Condition.NOT_ALLOWED,
+                f"{node.address!r} requires sessions: a receiver must request a session",
             )
         session = filters[SESSION_FILTER]
         if isinstance(session, Described):
@@ -65,10 +64,13 @@ class ServiceBusConnection(Amqp10Connection):
             node.sweep()
             self._take_session(link, asked, node, session)
         else:
-            raise RefusedError(Condition.INVALID_FIELD, "a session is named by a string")
+            raise RefusedError(
+                Condition.INVALID_FIELD,
+                f"the name of a session is {type(session).__name__}: expected a string",
+            )
 
     def _seek(self, link: IncomingSender, asked: Source, node: Entity) -> None:
-        """Answer when there is a session, or the peer's time is over."""
+        """Answer the attach when there is a session, or refuse it when the wait ends."""
 
         def found(session: str) -> None:
             done()
@@ -87,12 +89,12 @@ class ServiceBusConnection(Amqp10Connection):
 
     def _take_session(self, link: IncomingSender, asked: Source, node: Entity, session: str) -> None:
         if not link.is_waiting:
-            return  # the peer has detached it meanwhile
+            return  # the peer has detached the link in the meantime
         subscription_terms = SubscriptionTerms(name=link.name)
         node.check_outlet(self, copying=False, target=None, subscription_terms=subscription_terms)
         lock = node.sessions.lock(session)
         source = Source(
-            address=asked.address,  # as it came: clients compare it
+            address=asked.address,  # unchanged, because clients compare it
             expiry_policy=ExpiryPolicy.LINK_DETACH,
             filter={SESSION_FILTER: session},
             default_outcome=asked.default_outcome,
@@ -116,7 +118,7 @@ class ServiceBusConnection(Amqp10Connection):
 
 
 def _patience(link: IncomingSender) -> float:
-    said: Any = (link.remote.properties or {}).get(TIMEOUT)
-    if isinstance(said, int) and not isinstance(said, bool) and said >= 0:
-        return min(said / 1000, _PATIENCE)
+    milliseconds: Any = (link.remote.properties or {}).get(TIMEOUT)
+    if isinstance(milliseconds, int) and not isinstance(milliseconds, bool) and milliseconds >= 0:
+        return min(milliseconds / 1000, _PATIENCE)
     return _PATIENCE

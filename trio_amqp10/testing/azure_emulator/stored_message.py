@@ -1,9 +1,9 @@
 """StoredMessage: a message in an entity, and its octets for a receiver.
 
-A message without a message-id is given one, as the service does. Else what a receiver gets differs from what was sent in the header, for the
-delivery-count, and in the message-annotations (3.2.1, 3.2.3); these are written anew for each delivery. The rest stays the octets that came.
+A message without a message-id gets one, as in the service. A receiver gets the received octets, but for the header, which has the
+delivery-count, and the message-annotations (3.2.1, 3.2.3); both are written again for each delivery.
 
-Knows one message; knows no locks, and no time but what it is told.
+Knows one message; knows no locks and no clock.
 """
 
 from __future__ import annotations
@@ -11,43 +11,53 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.message import Message
-from trio_amqp10.wire.encode import encode
-from trio_amqp10.wire.values import TYPE_NAMES, Array, Described, Int, Symbol, Timestamp, UByte, UInt, ULong
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.values import (
+    TYPE_NAMES,
+    Array,
+    Described,
+    Int,
+    Symbol,
+    Timestamp,
+    UByte,
+    UInt,
+    ULong,
+)
 
 from .batch_unpacking import content
-from .constants import ENQUEUED, LOCKED_UNTIL, ORIGIN, SCHEDULED, SEQUENCE_NUMBER, STATE
+from .constants import DEAD_LETTER_SOURCE, ENQUEUED, LOCKED_UNTIL, ORIGIN, SCHEDULED, SEQUENCE_NUMBER, STATE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-__all__ = ["StoredMessage"]
+    from collections.abc import Callable, Mapping
 
 _SIMPLE: Final = frozenset(TYPE_NAMES) - {list, dict, Array}
 
 _HEADER: Final = ULong(0x70)
 _ANNOTATIONS: Final = ULong(0x72)
 _OURS: Final = frozenset({SEQUENCE_NUMBER, ENQUEUED, LOCKED_UNTIL, STATE, ORIGIN})
-"""Annotations that senders have no say in."""
+"""Annotations that a sender cannot set."""
 
 
 class StoredMessage:
-    """What an entity knows of a message, apart from who has it.
+    """A message as an entity stores it, without its lock.
 
     Args:
-        message: as it came.
+        message: the received message.
 
     Attributes:
-        session: what it belongs to (its ``group-id``), or None.
-        ttl: milliseconds that its sender gives it from when it is enqueued; None for ever.
-        due: milliseconds since 1970 when its sender wants it enqueued; None for at once.
+        session: the session of the message (its ``group-id``), or None.
+        ttl: the time to live that its sender set, in milliseconds from when it is enqueued; None for no limit.
+        due: when the message will be enqueued, in milliseconds since 1970, as its sender set; None for at once.
         number: its sequence number; 0 before it has one.
-        origin: the first that it had, in another entity or before it was due.
-        enqueued: when that was, in milliseconds since 1970.
-        failures: deliveries that came to nothing.
+        origin: the first sequence number that it had, in another entity or before it was due.
+        enqueued: when it was enqueued, in milliseconds since 1970.
+        failures: the number of failed deliveries.
+        message_id: the message-id that its sender set, as text, or None.
+        hops: how often it was forwarded.
 
     Raises:
-        RemoteProtocolError: its octets are no message.
+        RemoteProtocolError: the octets are not a message.
     """
 
     __slots__ = (
@@ -58,6 +68,8 @@ class StoredMessage:
         "due",
         "enqueued",
         "failures",
+        "hops",
+        "message_id",
         "number",
         "origin",
         "session",
@@ -68,9 +80,9 @@ class StoredMessage:
         payload = message.to_payload()
         mine = Message.from_payload(payload)
         self._rest = content(payload)
-        if (
-            mine.message_id is None
-        ):  # clients rely on it: that for JavaScript cannot settle a message without one
+        self.message_id: str | None = None if mine.message_id is None else str(mine.message_id)
+        self.hops: int = 0
+        if mine.message_id is None:  # the client for JavaScript cannot settle a message without an id
             named = Message.from_payload(self._rest)
             named.message_id = uuid.uuid4().hex
             self._rest = named.to_payload()
@@ -87,10 +99,35 @@ class StoredMessage:
         self.failures: int = 0
 
     def copy(self) -> StoredMessage:
-        """The same message for another entity, where it gets a number of its own."""
+        """Return the same message for another entity, which assigns its own number."""
         other = StoredMessage.__new__(StoredMessage)
         for name in StoredMessage.__slots__:
             setattr(other, name, getattr(self, name))
+        return other
+
+    def forwarded(self, dead_letter_source: str | None) -> StoredMessage:
+        """Return the same message for the entity that it is moved to.
+
+        Args:
+            dead_letter_source: the entity in which it became a dead letter; None if it did not.
+        """
+        other = self.copy()
+        other.hops += 1
+        other.enqueued = other.failures = 0
+        other.due = None
+        other.origin = self.origin
+        if dead_letter_source is not None:
+            other._annotations = {**self._annotations, DEAD_LETTER_SOURCE: dead_letter_source}  # noqa: SLF001
+        return other
+
+    def changed_by(self, action: Callable[[Message], None], rule: str) -> StoredMessage:
+        """Return a copy that the action of a rule has changed, and that names the rule."""
+        other = self.copy()
+        message = Message.from_payload(self._rest)
+        action(message)
+        message.application_properties = {**message.application_properties, "RuleName": rule}
+        other._rest = message.to_payload()  # noqa: SLF001
+        other.session = message.group_id
         return other
 
     @property
@@ -99,23 +136,23 @@ class StoredMessage:
         return Message.from_payload(self._rest)
 
     def change(self, properties: Mapping[Any, Any]) -> None:
-        """Merge into the application-properties what a receiver, or the service, has to say.
+        """Add application-properties of a receiver or the service.
 
-        None, and what is no simple value (3.2.5), is left out.
+        Values that are not simple types (3.2.5), None included, are left out.
         """
-        said = {str(key): value for key, value in properties.items() if value.__class__ in _SIMPLE}
-        if not said:
+        changes = {str(key): value for key, value in properties.items() if value.__class__ in _SIMPLE}
+        if not changes:
             return
         message = Message.from_payload(self._rest)
-        message.application_properties = {**message.application_properties, **said}
+        message.application_properties = {**message.application_properties, **changes}
         self._rest = message.to_payload()
 
     def render(self, state: int, locked_until: int | None = None) -> bytes:
-        """The octets of it for a receiver.
+        """Return the octets of the message for a receiver.
 
         Args:
             state: 0 for active, 1 for deferred, 2 for scheduled.
-            locked_until: milliseconds since 1970; None where it is not locked.
+            locked_until: the end of the lock in milliseconds since 1970; None without a lock.
         """
         header = [
             self._durable,

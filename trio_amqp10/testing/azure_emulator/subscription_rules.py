@@ -1,9 +1,10 @@
-"""SubscriptionRules: which messages of a topic go to a subscription.
+"""SubscriptionRules: the rules that select messages of a topic for a subscription.
 
-A message goes there, once, if the filter of any of its rules passes it. A filter is an expression in the SQL of Service Bus, a
-correlation filter, which compares fields, or a function of Python. Rules have no actions here.
+A subscription gets a message, once, if the filter of any of its rules accepts it. A filter is an expression in the SQL of Service
+Bus, a correlation filter, which compares fields, or a Python function. Each rule with an action makes a copy of its own, which the action
+changes; all rules without one make one copy together.
 
-Expressions are rewritten in the language of selectors (``filters.selector``), which differs in its names:
+Expressions are translated to selectors (``filters.selector``), which have other names:
 
 ============================================  =================================================
 of Service Bus                                as a selector
@@ -21,35 +22,37 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import Condition, LocalProtocolError
-from trio_amqp10.filters.errors import FilterError
-from trio_amqp10.filters.selector import Selector
-from trio_amqp10.filters.syntax import KEYWORDS
-from trio_amqp10.wire.values import Described, Timestamp, ULong
+from trio_amqp10.amqp10.filters.errors import FilterError
+from trio_amqp10.amqp10.filters.selector import Selector
+from trio_amqp10.amqp10.filters.syntax import KEYWORDS
+from trio_amqp10.amqp10.wire.values import Described, Timestamp, ULong
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from .constants import ALREADY_EXISTS, ARGUMENT_ERROR
+from .rule_actions import parse_action
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from trio_amqp10.container.nodes.clock import Clock
-    from trio_amqp10.message import Message
+    from trio_amqp10.amqp10.message import Message
+    from trio_amqp10.broker.nodes.clock import Clock
+
+    from .stored_message import StoredMessage
 
     Wants = Callable[[Message], bool]
 
-__all__ = ["DEFAULT_RULE", "SubscriptionRules"]
-
 DEFAULT_RULE: Final = "$Default"
-"""The rule that a subscription has where nothing else is said."""
+"""The name of the rule that a subscription has by default."""
 
 _MOST: Final = 2000
-"""Rules of one subscription."""
+"""The most rules of one subscription."""
 _LONGEST: Final = 50
-"""Characters of a rule's name."""
+"""The most characters of a rule's name."""
 
 _DESCRIPTION: Final = ULong(0x137_00000004)
 _NO_ACTION: Final = ULong(0x137_00000005)
+_ACTION: Final = ULong(0x137_00000006)
 _SQL: Final = ULong(0x137_0000006)
 _TRUE: Final = ULong(0x137_0000007)
 _CORRELATION: Final = ULong(0x137_0000009)
@@ -64,7 +67,7 @@ _CORRELATED: Final = {
     "reply-to-session-id": "reply_to_group_id",
     "content-type": "content_type",
 }
-"""Fields of a correlation filter in the order of its list, and the message's properties."""
+"""The fields of a correlation filter, in order, and the fields of messages."""
 _SYSTEM: Final = {name.replace("-", ""): field for name, field in _CORRELATED.items()} | {
     "subject": "subject"
 }
@@ -79,23 +82,30 @@ _PIECE: Final = re.compile(
 
 
 class _Rule(NamedTuple):
-    """A rule: its filter as replies show it, what it passes, and since when there is it (milliseconds since 1970)."""
+    """A rule: its filter, its time of creation, and its action.
+
+    Filter and action stand twice: for replies, and as functions.
+
+    The time is in milliseconds since 1970.
+    """
 
     filter: Described
     passes: Wants
     created: int
+    shown_action: Described
+    action: Callable[[Message], None] | None
 
 
 class SubscriptionRules:
     """The rules of one subscription.
 
     Args:
-        clock: tells when a rule was made.
-        wants: the filter of ``$Default``; None for one that passes everything.
-        sql: expressions by the names of their rules, in place of ``$Default``; None for that.
+        clock: the clock for the times of rules.
+        wants: the filter of ``$Default``; None accepts all messages.
+        sql: expressions by the names of their rules, instead of ``$Default``; None for ``$Default``.
 
     Raises:
-        LocalProtocolError: an expression that is none; or SQL without the extra ``selector``.
+        LocalProtocolError: an expression is not valid, or the extra ``selector`` is missing.
     """
 
     def __init__(
@@ -113,58 +123,66 @@ class SubscriptionRules:
             except RefusedError as refusal:
                 raise LocalProtocolError(f"rule {name!r}: {refusal.description}") from refusal
 
-    def passes(self, message: Message) -> bool:
-        """Whether the subscription is to have a message."""
-        return any(rule.passes(message) is True for rule in self._rules.values())
+    def copies(self, record: StoredMessage) -> list[StoredMessage]:
+        """Return the copies of a message of the topic that the subscription gets."""
+        message = record.message
+        passing = [(name, rule) for name, rule in self._rules.items() if rule.passes(message) is True]
+        plain = [record.copy()] if any(rule.action is None for _, rule in passing) else []
+        changed = [record.changed_by(rule.action, name) for name, rule in passing if rule.action is not None]
+        return plain + changed
 
     def add(self, name: str, description: Mapping[Any, Any]) -> None:
-        """A rule as a client describes it: with a ``sql-filter`` or a ``correlation-filter``.
+        """Add a rule of a client, from the map of its request.
+
+        It has a ``sql-filter`` or a ``correlation-filter``, and perhaps a ``sql-rule-action``.
 
         Raises:
-            RefusedError: there is a rule of this name; or it has no filter that can be served, or an action.
+            RefusedError: a rule of this name exists, or its filter or its action is not valid.
         """
         if name in self._rules:
-            raise RefusedError(ALREADY_EXISTS, f"there is a rule {name!r}")
+            raise RefusedError(ALREADY_EXISTS, f"the rule {name!r} exists: remove it first")
         if not name or len(name) > _LONGEST:
             raise RefusedError(
                 ARGUMENT_ERROR, f"the name of a rule has 1 to {_LONGEST} characters, not {len(name)}"
             )
         if len(self._rules) >= _MOST:
-            raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, f"a subscription has {_MOST} rules at most")
-        if description.get("sql-rule-action") is not None:
-            raise RefusedError(Condition.NOT_IMPLEMENTED, "rules have no actions here")
+            raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, f"a subscription has at most {_MOST} rules")
+        asked: Any = description.get("sql-rule-action")
+        action = asked.get("expression") if asked.__class__ is dict else None
         sql: Any = description.get("sql-filter")
         correlation: Any = description.get("correlation-filter")
         if sql.__class__ is dict:
-            self._put(name, *_sql_filter(sql.get("expression")))
+            self._put(name, *_sql_filter(sql.get("expression")), action)
         elif correlation.__class__ is dict:
-            self._put(name, *_correlation_filter(correlation))
+            self._put(name, *_correlation_filter(correlation), action)
         else:
-            raise RefusedError(ARGUMENT_ERROR, "a rule has a sql-filter or a correlation-filter, as a map")
+            raise RefusedError(ARGUMENT_ERROR, "a rule needs a sql-filter or a correlation-filter, as a map")
 
     def remove(self, name: str) -> None:
         """Remove a rule.
 
         Raises:
-            RefusedError: there is none of this name.
+            RefusedError: there is no rule of this name.
         """
         if self._rules.pop(name, None) is None:
             raise RefusedError(Condition.NOT_FOUND, f"no rule {name!r}")
 
     def describe(self, skip: int, top: int) -> list[dict[str, Described]]:
-        """So many rules as replies have them, behind those that are skipped."""
+        """Return at most ``top`` rules for a reply, after the first ``skip`` rules."""
         return [
             {
                 "rule-description": Described(
                     _DESCRIPTION,
-                    [rule.filter, Described(_NO_ACTION, []), name, Timestamp(rule.created)],
+                    [rule.filter, rule.shown_action, name, Timestamp(rule.created)],
                 )
             }
             for name, rule in list(self._rules.items())[skip : skip + top]
         ]
 
-    def _put(self, name: str, shown: Described, passes: Wants) -> None:
-        self._rules[name] = _Rule(shown, passes, int(self._clock.wall() * 1000))
+    def _put(self, name: str, shown: Described, passes: Wants, action: object = None) -> None:
+        change = None if action is None else parse_action(action, _SYSTEM, _rewritten)
+        shown_action = Described(_NO_ACTION, []) if action is None else Described(_ACTION, [action, 20])
+        self._rules[name] = _Rule(shown, passes, int(self._clock.wall() * 1000), shown_action, change)
 
 
 def _everything(_message: Message) -> bool:
@@ -173,7 +191,7 @@ def _everything(_message: Message) -> bool:
 
 def _sql_filter(expression: object) -> tuple[Described, Wants]:
     if not isinstance(expression, str):
-        raise RefusedError(ARGUMENT_ERROR, f"expression={expression!r}: SQL is a string")
+        raise RefusedError(ARGUMENT_ERROR, f"expression={expression!r}: expected a string of SQL")
     try:
         selector = Selector(_rewritten(expression))
     except FilterError as fault:
@@ -197,12 +215,12 @@ def _rewritten_piece(piece: re.Match[str]) -> str:
     if scope == "sys":
         field = _SYSTEM.get(name.lower())
         if field is None:
-            raise FilterError(f"sys.{name} is not known here: expected one of {', '.join(sorted(_SYSTEM))}")
+            raise FilterError(f"sys.{name} is not supported: expected one of {', '.join(sorted(_SYSTEM))}")
         return f"amqp.{field}"
     if not scope and word is not None and word.upper() in KEYWORDS:
         return word
     if scope not in ("", "user"):
-        raise FilterError(f"{piece[0]!r}: the scope of a name is sys or user")
+        raise FilterError(f"{piece[0]!r}: the scope of a name must be sys or user")
     return f"[{name}]"
 
 
@@ -212,12 +230,12 @@ def _correlation_filter(asked: Mapping[Any, Any]) -> tuple[Described, Wants]:
     wanted: dict[Any, Any] = properties if properties.__class__ is dict else {}
     compared = {_CORRELATED[name]: value for name, value in fields.items() if value is not None}
     if not compared and not wanted:
-        raise RefusedError(ARGUMENT_ERROR, "a correlation filter compares one field or property at least")
+        raise RefusedError(ARGUMENT_ERROR, "a correlation filter must compare at least one field or property")
 
     def passes(message: Message) -> bool:
-        said = message.application_properties
+        found = message.application_properties
         return all(getattr(message, field) == value for field, value in compared.items()) and all(
-            said.get(key) == value for key, value in wanted.items()
+            found.get(key) == value for key, value in wanted.items()
         )
 
     return Described(_CORRELATION, [*fields.values(), wanted]), passes

@@ -1,6 +1,6 @@
 """Addresses of RabbitMQ 4: ``/queues/NAME``, percent-encoded.
 
-Knows how they are written; does not know what is there.
+Knows their syntax; does not know which of them exist.
 """
 
 from __future__ import annotations
@@ -11,16 +11,14 @@ from hashlib import blake2s
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
-from trio_amqp10.container.broker.argument_values import comparable
+from trio_amqp10.broker.exchanges.argument_equality import comparable
 
 from .http_faults import FaultError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.broker.bindings import Binding
-
-__all__ = ["Ends", "hash_of", "location", "parse_binding", "parse_target", "queue_address", "spell"]
+    from trio_amqp10.broker.exchanges.bindings import Binding
 
 _HASH_OCTETS: Final = 4
 
@@ -31,14 +29,14 @@ _BINDING: Final = re.compile(
 
 
 class Ends(NamedTuple):
-    """What the path of a binding names.
+    """The parts of the path of a binding.
 
     Attributes:
         source: the name of the exchange.
-        kind: of the destination.
-        destination: its name.
-        key: what routing keys are compared with.
-        args: the hash of its arguments (``hash_of``).
+        kind: the kind of the destination.
+        destination: the name of the destination.
+        key: the key that routing keys are compared with.
+        args: the hash of the arguments (``hash_of``).
     """
 
     source: str
@@ -49,16 +47,17 @@ class Ends(NamedTuple):
 
 
 def location(binding: Binding) -> str:
-    """The address of a binding itself."""
+    """Return the address of a binding."""
     kind, name = binding.destination
     source, destination, key = (quote(each, safe="") for each in (binding.source, name, binding.key))
     return f"/bindings/src={source};dst{kind[0]}={destination};key={key};args={hash_of(binding.arguments)}"
 
 
 def hash_of(arguments: Mapping[str, Any]) -> str:
-    """The arguments of a binding as its address has them: a hash of 32 bits in base64, as RabbitMQ; empty for none.
+    """Return the hash of a binding's arguments, for its address.
 
-    The hash itself is not RabbitMQ's, which is one of Erlang terms: clients take it from the ``location`` of a binding.
+    The hash has 32 bits, in base64, as in RabbitMQ; it is empty if there are no arguments. The function differs from RabbitMQ's,
+    which hashes Erlang terms: clients take the hash from the ``location`` of a binding.
     """
     if not arguments:
         return ""
@@ -67,7 +66,10 @@ def hash_of(arguments: Mapping[str, Any]) -> str:
 
 
 def _spelt(value: object) -> str:
-    """One text for equal values of ``comparable``, whose sets have no order."""
+    """Return a text that is the same for equal values of ``comparable``.
+
+    Its sets have no order.
+    """
     if isinstance(value, frozenset):
         members = cast("frozenset[object]", value)
         return f"{{{','.join(sorted(map(_spelt, members)))}}}"
@@ -78,31 +80,31 @@ def _spelt(value: object) -> str:
 
 
 def queue_address(name: str) -> str:
-    """The address of a queue."""
+    """Return the address of a queue."""
     return f"/queues/{quote(name, safe='')}"
 
 
 def spell(address: str) -> str:
-    """The one spelling of an address that may be written in many; what is none stays as it is."""
+    """Return the canonical spelling of an address; other texts are unchanged."""
     first, *parts = address.split("/")
     return "/".join((first, *(quote(unquote(part), safe="$") for part in parts)))
 
 
 def parse_target(target: str) -> tuple[list[str], Mapping[str, str]]:
-    """The path of a request, decoded part by part, and its query."""
+    """Split a request's target into the decoded parts of its path, and its query."""
     url = urlsplit(target)
     if not url.path.startswith("/"):
-        raise FaultError(400, f"{target!r} is no path: it begins with /")
+        raise FaultError(400, f"{target!r} is not a path: a path begins with /")
     if not target.isascii():
-        raise FaultError(400, f"{target!r} is no path: what is not ASCII is to be in percent-encoding")
+        raise FaultError(400, f"{target!r} is not a path: percent-encode characters other than ASCII")
     return url.path.split("/")[1:], dict(parse_qsl(url.query, keep_blank_values=True))
 
 
 def parse_binding(segment: str) -> Ends:
-    """A binding, as the last part of its path names it.
+    """Parse a binding from the last part of its path.
 
     Raises:
-        FaultError: it names none.
+        FaultError: the text is not the path of a binding.
     """
     match = _BINDING.fullmatch(segment)
     if match is None:

@@ -1,24 +1,22 @@
-"""Declare queues and exchanges as clients of RabbitMQ 4 ask for them.
+"""Declare queues and exchanges as clients of RabbitMQ 4 do.
 
-Knows names and arguments; what a declaration then does is the broker's.
+Checks names and arguments; the broker makes the declaration.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.container.broker.broker_queue import BrokerQueue
-from trio_amqp10.container.broker.faults import LockedError
+from trio_amqp10.broker.exchanges.broker_queue import BrokerQueue
+from trio_amqp10.broker.exchanges.faults import LockedError
 
 from .http_faults import FaultError, other_properties
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.nodes.node import Peer
-
-__all__ = ["declare_exchange", "declare_queue"]
+    from trio_amqp10.broker.exchanges.topology import Topology
+    from trio_amqp10.broker.nodes.node import Peer
 
 
 def declare_queue(
@@ -31,10 +29,10 @@ def declare_queue(
     exclusive: bool = False,
     peer: Peer | None = None,
 ) -> tuple[BrokerQueue, bool]:
-    """See ``Topology.declare_queue``; names are checked more strictly.
+    """Declare a queue, as ``Topology.declare_queue``, with stricter names.
 
     Raises:
-        FaultError: the name is not possible, or an argument is not offered.
+        FaultError: the name is not valid, or an argument is not supported.
         RefusedError: the broker refuses it.
     """
     _check_name("queue", name)
@@ -46,7 +44,7 @@ def declare_queue(
         if exclusive:
             raise
         raise FaultError(409, other_properties("queue", name)) from locked
-    assert isinstance(queue, BrokerQueue)  # a program cannot add others at these addresses
+    assert isinstance(queue, BrokerQueue)  # no other nodes can be added at these addresses
     return queue, made
 
 
@@ -60,10 +58,10 @@ def declare_exchange(
     internal: bool = False,
     arguments: Mapping[str, Any] | None = None,
 ) -> None:
-    """See ``Topology.declare_exchange``; names are checked more strictly.
+    """Declare an exchange, as ``Topology.declare_exchange``, with stricter names.
 
     Raises:
-        FaultError: the name is not possible.
+        FaultError: the name is not valid.
         RefusedError: the broker refuses it.
     """
     _check_name("exchange", name)
@@ -74,6 +72,6 @@ def declare_exchange(
 
 def _check_name(kind: str, name: str) -> None:
     if not name:
-        raise FaultError(403 if kind == "exchange" else 400, f"no {kind} can be declared without a name")
+        raise FaultError(403 if kind == "exchange" else 400, f"a declared {kind} must have a name")
     if "\n" in name or "\r" in name:
-        raise FaultError(400, f"bad name {name!r}: line feeds and carriage returns are not possible")
+        raise FaultError(400, f"bad name {name!r}: line feeds and carriage returns are not allowed")

@@ -1,6 +1,6 @@
-"""RabbitMQ: a broker in this process, for the tests of programs that use one.
+"""RabbitMQ: a broker in this process, for tests of programs that use RabbitMQ.
 
-Knows which addresses there are; knows nothing of links or octets.
+Knows the addresses; knows nothing of links or octets.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.server.protocol import Amqp091
+from trio_amqp10.amqp10.server.connection import Amqp10Connection, Amqp10Container
+from trio_amqp10.broker.nodes.node import RefusedError
 from trio_amqp10.container.container import Container
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
-from trio_amqp10.container.protocols.amqp10.connection import Amqp10Connection, Amqp10Container
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.protocol_rules import Strict
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.sasl import Server
 
 from .addresses import queue_address, spell
@@ -27,35 +27,33 @@ from .management_requests import Management
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
-    from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.nodes.queue import Queue
-    from trio_amqp10.peer.connection import Connection
-
-__all__ = ["RabbitMQ"]
+    from trio_amqp10.amqp10.peer.connection import Connection
+    from trio_amqp10.broker.exchanges.topology import Topology
+    from trio_amqp10.broker.nodes.queue import Queue
 
 _PROPERTIES: Final = {"product": "RabbitMQ", "version": "4.0.0", "platform": "trio-amqp10"}
-"""Clients of AMQP 1.0 look for the first two, and turn away from anything else."""
+"""The properties in 1.0: clients check the first two, and refuse other brokers."""
 
 _PROPERTIES_091: Final = {"product": "RabbitMQ", "version": "3.13.7"}
-"""Clients of 0-9-1 choose by these how they limit what running consumers may have unacknowledged."""
+"""The properties in 0-9-1, by which clients choose how ``basic.qos`` limits them."""
 
 
 class RabbitMQ:
-    """Queues, exchanges and bindings as RabbitMQ has them, for clients of AMQP 1.0 and of 0-9-1.
+    """An emulator of RabbitMQ for clients of AMQP 1.0 and 0-9-1.
 
-    Clients reach it by ``rabbit.container.serve("amqp://127.0.0.1:5672", **rabbit.serve_options)``; or from trio, in
-    memory, by ``rabbit.container.connect()``. Addresses are those of version 2: ``/queues/NAME``, ``/exchanges/NAME``
-    and ``/exchanges/NAME/KEY``, in percent-encoding; what was not declared is not found. All of it is in memory.
+    Serve it with ``rabbit.container.serve("amqp://127.0.0.1:5672", **rabbit.serve_options)``; or from trio, in memory,
+    connect with ``rabbit.container.connect()``. It has queues, exchanges and bindings, all in memory. Addresses are those of version 2:
+    ``/queues/NAME``, ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, percent-encoded; an undeclared node is not found.
 
     Args:
-        name: the container id that peers see.
-        users: passwords by name; ``guest`` with ``guest`` if None.
-        wall_clock: seconds since 1970.
+        name: the container id.
+        users: passwords by user name; ``guest`` with ``guest`` if None.
+        wall_clock: a clock that returns seconds since 1970.
 
     Attributes:
-        container: what serves it.
-        login: the first of the users with the password, as a URL has them.
-        serve_options: for ``container.serve``: who may connect, and what clients want to see of a broker.
+        container: the container that serves it.
+        login: the first user and the password, encoded for a URL.
+        serve_options: options for ``container.serve``: the users, and the properties that clients expect.
     """
 
     def __init__(
@@ -69,23 +67,24 @@ class RabbitMQ:
         self.serve_options: dict[str, Any] = {
             "sasl": Server(users=known, anonymous=users is None),
             "properties": dict(_PROPERTIES),
-            "strict": Strict(section_order=False),  # RabbitMQ's client for Python puts a body of null first
         }
         self.login: Final = ":".join(quote(each, safe="") for each in next(iter(known.items()), ()))
         broker = _Broker(name, wall_clock)
         self._broker = broker.topology
-        self.serve_options["dialects"] = (Amqp091(broker, properties=_PROPERTIES_091),)
+        self.serve_options["dialects"] = (
+            Amqp091(broker, properties=_PROPERTIES_091, limits=Limits(flow_control=False)),
+        )
         self.container: Container = broker
 
     def declare_queue(self, name: str, arguments: Mapping[str, Any] | None = None) -> Queue:
-        """A queue, as if a client had declared it; its ``len`` is how many messages it holds.
+        """Declare a queue as a client does; its ``len`` is its number of messages.
 
         Args:
-            name: of the queue, in plain text.
-            arguments: e.g. ``{"x-max-length": 10}``.
+            name: the name of the queue, not encoded.
+            arguments: the arguments, e.g. ``{"x-max-length": 10}``.
 
         Raises:
-            LocalProtocolError: there is one with other arguments, or these are not possible.
+            LocalProtocolError: the queue exists with other arguments, or the arguments are not valid.
         """
         with _faults_of_the_caller():
             return declare_queue(self._broker, name, arguments or {})[0]
@@ -93,15 +92,15 @@ class RabbitMQ:
     def declare_exchange(
         self, name: str, kind: str = "direct", arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """An exchange, as if a client had declared it.
+        """Declare an exchange as a client does.
 
         Args:
-            name: of the exchange, in plain text.
+            name: the name of the exchange, not encoded.
             kind: ``"direct"``, ``"fanout"``, ``"topic"`` or ``"headers"``.
-            arguments: e.g. ``{"alternate-exchange": "others"}``.
+            arguments: the arguments, e.g. ``{"alternate-exchange": "others"}``.
 
         Raises:
-            LocalProtocolError: there is one with other properties, or there is no such kind.
+            LocalProtocolError: the exchange exists with other properties, or the kind is unknown.
         """
         with _faults_of_the_caller():
             declare_exchange(self._broker, name, kind, arguments=arguments)
@@ -109,15 +108,15 @@ class RabbitMQ:
     def bind(
         self, exchange: str, queue: str, key: str = "", arguments: Mapping[str, Any] | None = None
     ) -> None:
-        """Have an exchange hand messages on to a queue.
+        """Bind a queue to an exchange.
 
         Args:
-            exchange, queue: their names, in plain text.
-            key: what routing keys are compared with.
-            arguments: what headers are compared with, e.g. ``{"x-match": "any", "colour": "red"}``.
+            exchange, queue: their names, not encoded.
+            key: the key that routing keys are compared with.
+            arguments: the arguments that headers are compared with, e.g. ``{"x-match": "any", "colour": "red"}``.
 
         Raises:
-            LocalProtocolError: there is no such exchange or queue, or the arguments are not possible.
+            LocalProtocolError: the exchange or the queue does not exist, or the arguments are not valid.
         """
         with _faults_of_the_caller():
             self._broker.bind(exchange, "queue", queue, key, arguments)
@@ -128,7 +127,7 @@ class RabbitMQ:
 
 @contextmanager
 def _faults_of_the_caller() -> Generator[None]:
-    """Who calls from within hears of a fault as an exception, not as the answer to a request."""
+    """Raise a fault to the calling program, instead of an answer to a request."""
     try:
         yield
     except (FaultError, RefusedError) as fault:
@@ -136,11 +135,11 @@ def _faults_of_the_caller() -> Generator[None]:
 
 
 class _Broker(Container):
-    """The container, whose addresses may be spelt in many ways, and lead to routing keys."""
+    """The container, whose addresses have many spellings and include routing keys."""
 
     def __init__(self, name: str, wall_clock: Callable[[], float]) -> None:
         super().__init__(name, strict=True, wall_clock=wall_clock)
-        self.topology = self.add_broker(queue_address=queue_address)
+        self.topology = self.add_broker(queue_address=queue_address, like_rabbitmq=True)
         self.amqp10.echoes = True
         self.amqp10.converse = partial(_Client, self.topology)
         self.add_node(Management(self.topology, self._post))
@@ -150,7 +149,7 @@ class _Broker(Container):
 
 
 class _Client(Amqp10Connection):
-    """A connection, whose exclusive queues go with it."""
+    """A connection, whose exclusive queues are deleted at its end."""
 
     def __init__(self, broker: Topology, container: Amqp10Container, connection: Connection) -> None:
         super().__init__(container, connection)

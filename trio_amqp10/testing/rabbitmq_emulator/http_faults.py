@@ -1,17 +1,15 @@
-"""FaultError: why a request cannot be done, in the manner of HTTP."""
+"""FaultError: the HTTP status and the description of a refused request."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.container.broker.faults import AccessRefusedError, InequivalentError, UnsupportedError
+from trio_amqp10.broker.exchanges.faults import AccessRefusedError, InequivalentError, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.container.nodes.node import RefusedError
-
-__all__ = ["FaultError", "status_of"]
+    from trio_amqp10.broker.nodes.node import RefusedError
 
 _STATUSES: Final[Mapping[type[RefusedError], int]] = {
     InequivalentError: 409,
@@ -21,7 +19,7 @@ _STATUSES: Final[Mapping[type[RefusedError], int]] = {
 
 
 class FaultError(Exception):
-    """The answer to a request is this status, with this description."""
+    """A refused request, with the status and the description of its answer."""
 
     def __init__(self, status: int, description: str) -> None:
         self.status = status
@@ -30,7 +28,7 @@ class FaultError(Exception):
 
 
 def status_of(refusal: RefusedError) -> tuple[int, str]:
-    """The status that the broker's refusal has, and how it is described."""
+    """Return the status and the description of a refusal by the broker."""
     status = _STATUSES.get(type(refusal), 400)
     if isinstance(refusal, InequivalentError):
         return status, other_properties(refusal.kind, refusal.name)
@@ -38,5 +36,5 @@ def status_of(refusal: RefusedError) -> tuple[int, str]:
 
 
 def other_properties(kind: str, name: str) -> str:
-    """How the clash of two declarations is described."""
+    """Return the description of a conflict between two declarations."""
     return f"there is {'an' if kind == 'exchange' else 'a'} {kind} {name!r} with other properties"

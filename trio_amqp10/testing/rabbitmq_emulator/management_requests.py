@@ -1,23 +1,23 @@
-"""Requests to ``/management``: method in the subject, path in ``to``.
+"""Requests to ``/management``: the method is the subject, the path is in ``to``.
 
 =============================================  =========================================================================
-request                                        what it does
+request                                        effect
 =============================================  =========================================================================
-``PUT /queues/NAME``                           declares a queue: 201, or 200 if there is one like it, 409 if it is unlike
-``GET /queues/NAME``                           what there is to know of it: 200, or 404
-``DELETE /queues/NAME``                        deletes it: 200 with the number of its messages, none if there was none
-``DELETE /queues/NAME/messages``               throws away what nobody has: 200 with how many
+``PUT /queues/NAME``                           declares a queue: 201, 200 if an equal one exists, 409 if a different one
+``GET /queues/NAME``                           shows the queue: 200, or 404
+``DELETE /queues/NAME``                        deletes it: 200 with the number of its messages, 0 if it does not exist
+``DELETE /queues/NAME/messages``               deletes the messages without a receiver: 200 with their number
 ``PUT /exchanges/NAME``                        declares an exchange: 204, or 409
 ``DELETE /exchanges/NAME``                     deletes it: 204
 ``POST /bindings``                             binds an exchange to a queue or an exchange: 204
-``GET /bindings?src=...&dstq=...&key=...``     those that there are: 200
-``DELETE /bindings/src=...;dstq=...;...``      ends one: 204
+``GET /bindings?src=...&dstq=...&key=...``     shows the bindings: 200
+``DELETE /bindings/src=...;dstq=...;...``      deletes a binding: 204
 =============================================  =========================================================================
 
-The answer comes on the link that is paired with that of the request: its subject is the status, and the body of one
-above 299 says why. What RabbitMQ can do and this cannot is 501.
+The answer arrives on the link that is paired with that of the request: its subject is the status, and above 299 its
+body is the reason. A feature of RabbitMQ that the emulator does not support has the status 501.
 
-Knows what may be asked; does not know how it is done (``broker``).
+Knows the requests; the broker implements them.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import unquote
 
-from trio_amqp10.container.broker.bindings import Destination
-from trio_amqp10.container.broker_rights import (
+from trio_amqp10.amqp10.message import Message, Value
+from trio_amqp10.amqp10.wire.values import Array, UInt, ULong
+from trio_amqp10.broker.exchanges.bindings import Destination
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.broker.rights.broker_rights import (
     to_bind,
     to_bind_any_key,
     to_declare_exchange,
@@ -38,9 +41,6 @@ from trio_amqp10.container.broker_rights import (
 )
 from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.internal_peer import InternalPeer
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.message import Message, Value
-from trio_amqp10.wire.values import Array, UInt, ULong
 
 from .addresses import hash_of, location, parse_binding, parse_target
 from .declarations import declare_exchange, declare_queue
@@ -49,14 +49,12 @@ from .http_faults import FaultError, status_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from trio_amqp10.container.broker.broker_queue import BrokerQueue
-    from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.connected_peer import ConnectedPeer
+    from trio_amqp10.broker.exchanges.broker_queue import BrokerQueue
+    from trio_amqp10.broker.exchanges.topology import Topology
+    from trio_amqp10.broker.nodes.node import Peer
+    from trio_amqp10.broker.peer_interfaces import ConnectedPeer
+    from trio_amqp10.broker.rights.guard import Need
     from trio_amqp10.container.handlers import Post
-    from trio_amqp10.container.nodes.node import Peer
-    from trio_amqp10.container.rights.guard import Need
-
-__all__ = ["ADDRESS", "Management"]
 
 ADDRESS: Final = "/management"
 
@@ -85,10 +83,10 @@ _Answer = tuple[int, Any]
 
 
 class Management(Answering):
-    """The node that clients ask.
+    """The node for requests.
 
     Args:
-        broker: what does it.
+        broker: the broker that does the work.
         post: sends a reply to a node.
     """
 
@@ -121,7 +119,7 @@ class Management(Answering):
         method = request.subject or ""
         route = self._routes.get((method, path[0], len(path)))
         if route is None:
-            raise FaultError(501, f"{method} {request.to} is not implemented here")
+            raise FaultError(501, f"{method} {request.to} is not implemented")
         decoded = [_decoded(path[0], part) for part in path[1:]]
         needs, more = self._needs(method, path[0], decoded, query, request.body)
         await _check(peer, needs)
@@ -131,7 +129,10 @@ class Management(Answering):
     def _needs(
         self, method: str, kind: str, path: list[str], query: Mapping[str, str], body: Any
     ) -> tuple[Sequence[Need], str | None]:
-        """The permissions that a request needs, and the exchange that it reads from, if any; see ``broker_rights``."""
+        """Return the needed permissions, and the exchange of a request about bindings.
+
+        The exchange is None for other requests; see ``broker_rights``.
+        """
         broker = self._broker
         if kind == "bindings":
             return self._needs_of_binding(method, path, query, body)
@@ -179,7 +180,7 @@ class Management(Answering):
 
     def _purge(self, peer: Peer, path: list[str], _: Mapping[str, str], __: Any) -> _Answer:
         if path[1] != "messages":
-            raise FaultError(501, f"DELETE of {path[1]!r} of a queue is not implemented here")
+            raise FaultError(501, f"DELETE of {path[1]!r} of a queue is not implemented")
         return 200, {"message_count": ULong(self._broker.purge_queue(path[0], peer=peer))}
 
     # -- exchanges --------------------------------------------------------------------------
@@ -235,7 +236,10 @@ class Management(Answering):
 
 
 async def _check(peer: Peer, needs: Sequence[Need]) -> None:
-    """Raise ``FaultError`` with 403 unless the peer has one permission of each need; the program may do everything."""
+    """Raise ``FaultError`` with 403 if the peer lacks a needed permission.
+
+    Each need is met by any one of its permissions. The program itself may do everything.
+    """
     if not isinstance(peer, InternalPeer):
         try:
             await cast("ConnectedPeer", peer).guard.check_all(*needs)
@@ -247,33 +251,33 @@ _Kind = Literal["queue", "exchange"]
 
 
 def _ends_in(body: Any) -> tuple[str, _Kind, str, str]:
-    """Source, kind and name of the destination, and key of the binding that is asked for."""
+    """Return source, kind and name of the destination, and key of a new binding."""
     asked = _fields(body, _BINDING, "binding")
     kind: _Kind = "queue" if asked["destination_queue"] is not None else "exchange"
     source, destination = asked["source"], asked[f"destination_{kind}"]
     if source is None or destination is None:
-        raise FaultError(400, "a binding has a source, and a destination_queue or a destination_exchange")
+        raise FaultError(400, "a binding needs a source, and a destination_queue or a destination_exchange")
     return source, kind, destination, asked["binding_key"]
 
 
 def _ends_asked(query: Mapping[str, str]) -> tuple[str, _Kind, str, str]:
-    """The same, of a query of bindings."""
+    """Return the same parts from a query of bindings."""
     kind: _Kind = "queue" if "dstq" in query else "exchange"
     destination = query.get("dstq", query.get("dste"))
     if destination is None or "src" not in query or "key" not in query:
-        raise FaultError(400, "a query of bindings has src, key, and dstq or dste")
+        raise FaultError(400, "a query of bindings needs src, key, and dstq or dste")
     return query["src"], kind, destination, query["key"]
 
 
 def _decoded(kind: str, part: str) -> str:
-    """A part of a path; that of a binding has parts of its own."""
+    """Decode a part of a path; the part of a binding has encoded parts of its own."""
     return part if kind == "bindings" else unquote(part)
 
 
 def _fields(body: Any, known: dict[str, tuple[type, Any]], what: str) -> dict[str, Any]:
-    """The values of a map, or their defaults."""
+    """Return the values of a map, with defaults."""
     if body.__class__ is not dict:
-        raise FaultError(400, f"the body of a declaration is a map, not {type(body).__name__}")
+        raise FaultError(400, f"the body of a declaration must be a map, not {type(body).__name__}")
     given: dict[Any, Any] = body
     asked = {name: default for name, (_, default) in known.items()}
     for name, value in given.items():
@@ -282,7 +286,7 @@ def _fields(body: Any, known: dict[str, tuple[type, Any]], what: str) -> dict[st
         asked[str(name)] = value
     for argument in asked["arguments"]:
         if not isinstance(argument, str):
-            raise FaultError(400, f"bad {what} argument {argument!r}: names are strings")
+            raise FaultError(400, f"bad {what} argument {argument!r}: names must be strings")
     return asked
 
 

@@ -1,0 +1,50 @@
+"""Build the content to publish from arguments (0-9-1, basic.publish, 4.2.6)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+
+class PublishProperties(TypedDict, total=False):
+    """The message properties that a publish accepts as keywords (0-9-1, basic)."""
+
+    content_type: str
+    content_encoding: str
+    headers: dict[str, Any]
+    delivery_mode: int
+    priority: int
+    correlation_id: str
+    reply_to: str
+    expiration: str
+    message_id: str
+    timestamp: datetime | int
+    type: str
+    user_id: str
+    app_id: str
+
+
+def content_of(body: bytes, properties: BasicProperties | None, fields: PublishProperties) -> Content:
+    """Return the content to publish.
+
+    Raises:
+        LocalProtocolError: both ``properties`` and single properties are given, or a property is unknown.
+    """
+    if fields:
+        if properties is not None:
+            raise LocalProtocolError(
+                f"pass properties=..., or single properties ({', '.join(fields)}), not both"
+            )
+        try:
+            properties = BasicProperties(**fields)
+        except TypeError as error:
+            raise LocalProtocolError(f"unknown property: {error}") from None
+    if properties is None:
+        return Content(BasicProperties(), body, NO_PROPERTIES)
+    return Content(properties, body)

@@ -1,0 +1,1 @@
+"""AMQP 1.0 (OASIS, 2012): types, messages, engine, peers, and server."""

@@ -1,0 +1,1 @@
+"""The types of the draft of May 2010, as declarations, part by part."""

@@ -1,0 +1,96 @@
+"""The options of an open performative, each declared once (2.7.1).
+
+``open_connection`` and ``serve`` describe the options for users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypedDict, cast
+
+from trio_amqp10.amqp10.wire.frames import MIN_MAX_FRAME_SIZE
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.number_fields import check_numbers
+from trio_amqp10.core.peer_rules import Strict
+
+from .limits import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenOptions:
+    """The options of a connection, for the dialling and the accepting end.
+
+    Raises:
+        LocalProtocolError: a value is not a number, or a frame size is below the minimum (2.7.1).
+    """
+
+    idle_timeout: float | None = 60.0
+    max_frame_size: int | None = None
+    channel_max: int | None = None
+    properties: dict[Any, Any] | None = None
+    desired_capabilities: str | Iterable[str] = ()
+    offered_capabilities: str | Iterable[str] = ()
+    outgoing_locales: str | Iterable[str] = ()
+    incoming_locales: str | Iterable[str] = ()
+    limits: Limits | None = None
+    strict: bool | Strict | None = None
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+        for name in _SYMBOLS:  # an iterator can be read only once
+            object.__setattr__(self, name, symbols(getattr(self, name)))
+        size = self.effective_limits.max_frame_size
+        if size < MIN_MAX_FRAME_SIZE:
+            raise LocalProtocolError(
+                f"max_frame_size={size}: expected at least {MIN_MAX_FRAME_SIZE} octets (2.7.1)"
+            )
+
+    @property
+    def effective_limits(self) -> Limits:
+        """The limits, after ``max_frame_size`` and ``channel_max`` were applied."""
+        limits = self.limits or Limits()
+        if self.max_frame_size is not None:
+            limits = replace(limits, max_frame_size=self.max_frame_size)
+        if self.channel_max is not None:
+            limits = replace(limits, channel_max=self.channel_max)
+        return limits
+
+    def keywords(self) -> OpenKeywords:
+        """Return these options as keyword arguments."""
+        return cast("OpenKeywords", {name: getattr(self, name) for name in OpenOptions.__slots__})
+
+
+_SYMBOLS = ("desired_capabilities", "offered_capabilities", "outgoing_locales", "incoming_locales")
+
+
+class OpenKeywords(TypedDict, total=False):
+    """The fields of ``OpenOptions``, for functions that take them as keywords."""
+
+    idle_timeout: float | None
+    max_frame_size: int | None
+    channel_max: int | None
+    properties: dict[Any, Any] | None
+    desired_capabilities: str | Iterable[str]
+    offered_capabilities: str | Iterable[str]
+    outgoing_locales: str | Iterable[str]
+    incoming_locales: str | Iterable[str]
+    limits: Limits | None
+    strict: bool | Strict | None
+
+
+def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
+    """Return capabilities or locales as a tuple; a single str is one item."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def strictness(given: bool | Strict | None) -> Strict:
+    """Return which rules to enforce: all, none, or as given.
+
+    None means the defaults of ``Strict``.
+    """
+    if isinstance(given, Strict):
+        return given
+    return Strict() if given is None else Strict.all(given)

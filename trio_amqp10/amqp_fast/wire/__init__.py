@@ -1,0 +1,1 @@
+"""The encoding of AMQP/Fast: frames, fields and commands (RFC 006)."""

@@ -1,0 +1,1 @@
+"""Permissions and quotas of the peers of a container."""

@@ -1,0 +1,455 @@
+"""Rows in a SQLite file: they survive kill -9 and the loss of power.
+
+The file is in WAL mode with ``synchronous=FULL``: a commit returns when its pages are on the disk, if the disk reports that
+correctly. One thread writes, one batch at a time and each in one transaction, so that neither the write nor the wait for the disk
+blocks the task that reads from peers. Only one process can open the file.
+
+One statement has many rows, because each step of SQLite releases the interpreter's lock and must get it back: beside a busy event
+loop that takes milliseconds, while the step takes a microsecond.
+
+On a full disk, new rows are refused, but rows can still be deleted: see ``disk_space``.
+
+Knows rows; knows no message.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.paths import local_path
+
+from .base import StoreError, StoreFullError
+from .disk_space import DiskSpace, is_full
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from .base import Batch, Cell, Done, Row, StoreTable
+
+_APPLICATION: Final = 0x414D5150  # "AMQP": identifies the program of the file, in its header
+_VERSION: Final = 1
+_PATIENCE: Final = 1.0
+"""Seconds to wait for a process that is about to close the file."""
+_AT_ONCE: Final = (256, 32, 4, 1)
+"""Rows in one statement; few sizes, so that SQLite finds its prepared statements."""
+_READ: Final = 1000
+_HEADER: Final = 512
+"""Octets of the smallest page of SQLite."""
+_WHAT_TO_DO: Final = "give the store a file of its own, or bring the file back from a backup if it was a store and has lost its beginning"
+_REST: Final = 1.0
+"""Seconds without a write, before the file is made smaller."""
+_SHARE: Final = 4
+"""Pause after each step of that, in multiples of the step's time."""
+
+_COPIED: Final = 64
+"""Pages that a backup copies in one step, between which batches are written."""
+
+Work = tuple["Batch | str", "Done", trio.lowlevel.TrioToken]
+"""A batch to write, or the path of a backup to make; and what to call then."""
+
+
+class SqliteStore:
+    """A file with the data that a container must not lose; made if there is none.
+
+    ``with`` closes it.
+
+    Args:
+        path: the path of the file; ``~`` and URIs of the scheme ``file`` are supported. Beside it are ``PATH-wal`` of at least
+            1 MiB and, at times, other files of SQLite: they belong together.
+        max_octets: the largest size of the file; None for the size of the disk.
+
+    Raises:
+        StoreError: the file cannot be opened, another process uses it, it is damaged, it is not a store, or a newer version of
+            this library wrote it.
+        LocalProtocolError: ``max_octets`` is below 65536, or ``path`` is not a path on this machine.
+
+    Attributes:
+        path: absolute.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, max_octets: int | None = None) -> None:
+        self.path: Final = _checked_path(os.fspath(path))
+        if max_octets is not None and max_octets < 65_536:
+            raise LocalProtocolError(
+                f"max_octets={max_octets}: expected at least 65536, or None for as large as the disk"
+            )
+        self._thread: threading.Thread | None = None
+        self._room: DiskSpace | None = None
+        self._work: SimpleQueue[Work | None] = SimpleQueue()
+        self._copying = False
+        self._closed = False
+        connection: sqlite3.Connection | None = None
+        try:
+            # Other users must not read messages: SQLite gives its other files the same mode. An existing file is
+            # not opened, because closing it would release the locks that this process may have on it.
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            self._check_size()
+            connection = sqlite3.connect(
+                self.path, isolation_level=None, timeout=_PATIENCE, check_same_thread=False
+            )
+            self._db = connection
+            self._begin(max_octets)
+        except (OSError, sqlite3.Error, UnicodeDecodeError, StoreError) as failure:
+            if connection is not None:
+                connection.close()
+            if self._room is not None:
+                self._room.close()
+            if isinstance(failure, OSError):
+                raise StoreError(f"the store {self.path!r} cannot be opened: {failure.strerror}") from failure
+            if isinstance(failure, StoreError):
+                raise
+            raise self._explain(failure) from failure
+
+    def _begin(self, max_octets: int | None) -> None:
+        db = self._db
+        db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        # The first access takes the lock, and keeps it.
+        application, version = self._pragma("application_id"), self._pragma("user_version")
+        made_by_us = application == _APPLICATION
+        if not made_by_us and (version or db.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()):
+            raise StoreError(
+                f"{self.path!r} is a database of another program: give the store a file of its own"
+            )
+        if made_by_us and version > _VERSION:
+            raise StoreError(
+                f"the store {self.path!r} has format {version}, and this version of trio-amqp10 knows only "
+                f"up to {_VERSION}: use the version that wrote it, or a newer one"
+            )
+        if not made_by_us:
+            db.execute("PRAGMA auto_vacuum=INCREMENTAL")
+        db.execute("PRAGMA journal_mode=WAL")
+        db.execute("PRAGMA synchronous=FULL")
+        # On some systems SQLite overwrites deleted data: in the log, which would need room for all of it.
+        db.execute("PRAGMA secure_delete=FAST")
+        if not made_by_us or version != _VERSION:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute(f"PRAGMA application_id={_APPLICATION}")
+            db.execute(f"PRAGMA user_version={_VERSION}")
+            db.execute("COMMIT")
+        self._room = DiskSpace(db, self.path)
+        if max_octets is not None:
+            db.execute(f"PRAGMA max_page_count={max_octets // self._pragma('page_size')}")
+
+    @property
+    def octets(self) -> int:
+        """The octets that its files take on disk, free pages included."""
+        found = 0
+        for path in (self.path, f"{self.path}-wal"):
+            with contextlib.suppress(OSError):
+                found += os.stat(path).st_size
+        return found
+
+    def _check_size(self) -> None:
+        """Refuse a file that is too short: SQLite treats a file of one octet as new."""
+        size = os.stat(self.path).st_size
+        if 0 < size < _HEADER:
+            raise StoreError(f"{_no_store(self.path)}: it has {size} octets; {_WHAT_TO_DO}")
+
+    def _pragma(self, name: str) -> int:
+        value: int = self._db.execute(f"PRAGMA {name}").fetchone()[0]
+        return value
+
+    # -- reading ----------------------------------------------------------------------------
+
+    def rows(self, table: StoreTable) -> Iterator[Row]:
+        """Return all rows, by key; only before the first write.
+
+        Raises:
+            StoreError: the rows cannot be read, or the table has other columns.
+        """
+        self._check_open()
+        key, *rest = table.columns
+        try:
+            found = tuple(each[1] for each in self._db.execute(f"PRAGMA table_info({table.name})"))
+            if not found:
+                first = f"{key} {'INTEGER' if table.key is int else 'TEXT'} PRIMARY KEY NOT NULL"
+                self._db.execute(f"CREATE TABLE {table.name} ({', '.join((first, *rest))})")
+            elif found != table.columns:
+                raise StoreError(
+                    f"the store {self.path!r} has a table {table.name!r} with other columns than "
+                    f"{', '.join(table.columns)}: it is not of this version of trio-amqp10"
+                )
+            found_rows = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY 1"
+            given = 0
+            try:
+                cursor = self._db.execute(found_rows)
+                while some := cursor.fetchmany(_READ):
+                    yield from some
+                    given += len(some)
+            except (sqlite3.Error, UnicodeDecodeError) as failure:
+                if not _is_undecodable(failure):
+                    raise
+                yield from self._rows_with_surrogates(f"{found_rows} LIMIT -1 OFFSET {given}")
+        except (sqlite3.Error, UnicodeDecodeError) as failure:
+            raise self._explain(failure) from failure
+
+    def _rows_with_surrogates(self, statement: str) -> list[Row]:
+        """Return rows in which octets that are not UTF-8 are surrogates.
+
+        No valid text has surrogates, so such a row is found (``cells.TEXT``).
+        """
+        self._db.text_factory = _with_surrogates
+        try:
+            return self._db.execute(statement).fetchall()
+        finally:
+            self._db.text_factory = str
+
+    # -- writing ----------------------------------------------------------------------------
+
+    def write(self, batch: Batch, done: Done) -> None:
+        """Write a batch in the thread, all or nothing.
+
+        ``done`` is called in this thread, once the batch is on the disk or has failed.
+
+        Raises:
+            StoreError: the store is closed.
+        """
+        self._do(batch, done)
+
+    async def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the store to another file, while the store is used.
+
+        The copy has all that was committed before the call, and is itself a store. Messages are stored meanwhile, between pieces of
+        the copy, which has them too. The copy appears under its name when it is complete and on the disk; it replaces a file of that
+        name.
+
+        Args:
+            path: the path of the copy.
+
+        Raises:
+            StoreError: the store is closed; a backup is being made already; or the copy cannot be written.
+            LocalProtocolError: ``path`` is not a path on this machine.
+
+        Cancelled: the copy is made all the same, unless the store is closed at once.
+        """
+        target = _checked_path(os.fspath(path))
+        if self._copying:
+            raise StoreError(f"a backup of the store {self.path!r} is being made already: wait for its end")
+        finished = trio.Event()
+        failures: list[StoreError] = []
+
+        def done(failure: StoreError | None) -> None:
+            self._copying = False
+            failures.extend(() if failure is None else (failure,))
+            finished.set()
+
+        self._do(target, done)
+        self._copying = True
+        await finished.wait()
+        if failures:
+            raise failures[0]
+
+    def _do(self, what: Batch | str, done: Done) -> None:
+        self._check_open()
+        if self._thread is None:
+            # A daemon, so that a program that forgets to close does not hang. Its last batch may not be committed, but
+            # then no peer was promised that.
+            self._thread = threading.Thread(target=self._write_all, name=f"store {self.path}", daemon=True)
+            self._thread.start()
+        self._work.put((what, done, trio.lowlevel.current_trio_token()))
+
+    def _write_all(self) -> None:
+        """Write batches, as the store's thread."""
+        while (work := self._next()) is not None:
+            self._work_on(*work)
+            del work  # It keeps messages in memory, and the next batch may come much later.
+
+    def _work_on(self, what: Batch | str, done: Done, token: trio.lowlevel.TrioToken) -> None:
+        failure = self._copy(what) if isinstance(what, str) else self._commit(what)
+        with contextlib.suppress(trio.RunFinishedError):
+            token.run_sync_soon(done, failure)
+
+    def _copy(self, path: str) -> StoreError | None:
+        """Make a backup; return why it failed, or None."""
+        if os.path.realpath(path) == os.path.realpath(self.path):
+            return StoreError(f"{path!r} is the store itself: give the backup a file of its own")
+        if os.path.exists(f"{path}-wal"):  # SQLite would apply it to the copy.
+            return StoreError(
+                f"{path!r} was used as a store: give the backup another name, or remove {path}-wal as well"
+            )
+        unfinished = f"{path}.unfinished"
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+            with contextlib.closing(sqlite3.connect(unfinished, isolation_level=None)) as copy:
+                copy.execute("PRAGMA synchronous=OFF")  # It is synchronised once, at its end.
+                # Changes by the connection that is copied reach the copy too, so that it need not begin again.
+                self._db.backup(copy, pages=_COPIED, progress=self._write_meanwhile)
+            _sync(unfinished)
+            os.replace(unfinished, path)
+            _sync(os.path.dirname(path))
+        except (OSError, sqlite3.Error) as failure:
+            with contextlib.suppress(OSError):
+                os.unlink(unfinished)
+            reason = getattr(failure, "strerror", None) or failure
+            return StoreError(
+                f"the backup {path!r} cannot be written ({reason}): its folder must be writable, and have room for it"
+            )
+        return None
+
+    def _write_meanwhile(self, *_progress: int) -> None:
+        """Write the batch that waits, if any, between two steps of a backup.
+
+        Not more than one, because a busy container always has another, and the backup would not go on.
+        """
+        with contextlib.suppress(Empty):
+            work = self._work.get_nowait()
+            if work is None:  # The store is to be closed: first the backup ends.
+                self._work.put(None)
+            else:
+                self._work_on(*work)
+
+    def _next(self) -> Work | None:
+        """Return the next work; shrink the file while there is none."""
+        assert self._room is not None
+        rest = _REST
+        while True:
+            try:
+                return self._work.get(timeout=rest)
+            except Empty:
+                began = time.monotonic()
+                if not self._room.shrink():
+                    return self._work.get()
+                rest = _SHARE * (time.monotonic() - began)
+
+    def _commit(self, batch: Batch) -> StoreError | None:
+        assert self._room is not None
+        failure = self._try(batch)
+        if isinstance(failure, StoreFullError):
+            self._room.empty_log()
+            failure = self._try(batch)
+        return failure
+
+    def _try(self, batch: Batch) -> StoreError | None:
+        db = self._db
+        assert self._room is not None
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            for table, changes in batch.items():
+                put = [row for row in changes.values() if row is not None]
+                drop = [key for key, row in changes.items() if row is None]
+                place = f"({','.join('?' * len(table.columns))})"
+                self._execute(f"INSERT OR REPLACE INTO {table.name} VALUES {{}}", place, put)
+                self._execute(
+                    f"DELETE FROM {table.name} WHERE {table.columns[0]} IN ({{}})",
+                    "?",
+                    [(key,) for key in drop],
+                )
+            self._room.claim()
+            lost = self._room.lost_file()
+            if lost is None:
+                db.execute("COMMIT")
+        except (sqlite3.Error, OSError, OverflowError, ValueError) as failure:
+            if db.in_transaction:
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute("ROLLBACK")
+            return self._explain(failure)
+        if lost is not None:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            return StoreError(
+                f"the store {self.path!r} has lost its file {lost!r}, which was deleted, moved or replaced while it was in use: "
+                "nothing is stored any more; stop this program, and restore the file"
+            )
+        return None
+
+    def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
+        at = 0
+        for size in _AT_ONCE:
+            while len(rows) - at >= size:
+                values = [value for row in rows[at : at + size] for value in row]
+                self._db.execute(statement.format(",".join([place] * size)), values)
+                at += size
+
+    # -- the end ----------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Wait for the write in progress, and close the file; again, do nothing."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._thread is not None:
+            self._work.put(None)
+            self._thread.join()
+        with contextlib.suppress(sqlite3.Error):  # Pages that are not in the file yet are in the log.
+            self._db.close()
+        if self._room is not None:
+            self._room.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store {self.path!r} is closed: open another SqliteStore of that file")
+
+    def _explain(self, failure: Exception) -> StoreError:
+        """Return an error with SQLite's description, and what to do about it."""
+        code: Any = getattr(failure, "sqlite_errorcode", None)
+        kind = None if code is None else code & 0xFF
+        where = f"the store {self.path!r}"
+        if kind == sqlite3.SQLITE_FULL or (isinstance(failure, OSError) and is_full(failure)):
+            full = True
+        else:  # SQLite reports a full disk, but a quota only as a failed write.
+            full = code == sqlite3.SQLITE_IOERR_WRITE and self._room is not None and self._room.log_is_full()
+        if full:
+            return StoreFullError(f"{where} is full: make room on its disk, or raise max_octets")
+        if kind in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return StoreError(f"{where} is in use by another process: stop that one, or take another file")
+        # SQLite's description may contain names from a damaged file, which may not be valid text.
+        if kind == sqlite3.SQLITE_NOTADB:
+            return StoreError(f"{_no_store(self.path)} ({failure}): {_WHAT_TO_DO}")
+        if kind == sqlite3.SQLITE_CORRUPT or isinstance(failure, UnicodeDecodeError):
+            return StoreError(f"{where} is damaged ({failure}): bring it back from a backup, or move it away")
+        if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+            return StoreError(f"{where} cannot be written ({failure}): its file and folder must be writable")
+        return StoreError(f"{where} failed: {failure}")
+
+    def __repr__(self) -> str:
+        return f"<SqliteStore {self.path!r}{' closed' if self._closed else ''}>"
+
+
+def _checked_path(path: str) -> str:
+    if path == ":memory:":  # SQLite would keep the data in memory, which does not outlive the process.
+        raise LocalProtocolError("':memory:' is no file: use a MemoryStore, or './:memory:'")
+    return local_path(path)
+
+
+def _no_store(path: str) -> str:
+    return f"{path!r} is not a store of this library"
+
+
+def _with_surrogates(octets: bytes) -> str:
+    return octets.decode(errors="surrogateescape")
+
+
+def _is_undecodable(failure: Exception) -> bool:
+    """Whether a text of a row is not UTF-8, for which ``sqlite3`` has no code."""
+    return isinstance(failure, UnicodeDecodeError) or "decode to UTF-8" in str(failure)
+
+
+def _sync(path: str) -> None:
+    """Wait until a file, or the entries of a folder, are on the disk."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,1 +1,0 @@
-"""Who may do what in a container, and how much of it."""

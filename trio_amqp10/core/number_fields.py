@@ -1,0 +1,39 @@
+"""Refuse text, as an environment variable has, in place of a number in options."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from functools import cache
+from typing import Any, Final, cast
+
+from .errors import LocalProtocolError
+
+_DECLARED: Final = {
+    "int": ("__index__", False, "an int"),
+    "int | None": ("__index__", True, "an int or None"),
+    "float": ("__float__", False, "a number"),
+    "float | None": ("__float__", True, "a number or None"),
+}
+"""Method, whether None is accepted, and words for an error, by declared type."""
+
+
+def check_numbers(options: Any) -> None:
+    """Check that each field declared as ``int`` or ``float`` is a number.
+
+    None is accepted if it is declared.
+
+    Raises:
+        LocalProtocolError: a field has a value of another type.
+    """
+    for name, (method, optional, expected) in _number_fields(options.__class__):
+        value: Any = getattr(options, name)
+        if not (hasattr(value, method) or (optional and value is None)):
+            raise LocalProtocolError(f"{name}={value!r}: expected {expected}")
+
+
+@cache
+def _number_fields(cls: type[object]) -> list[tuple[str, tuple[str, bool, str]]]:
+    """Return the name of each number field, and its entry of ``_DECLARED``."""
+    return [
+        (field.name, _DECLARED[field.type]) for field in fields(cast("Any", cls)) if field.type in _DECLARED
+    ]

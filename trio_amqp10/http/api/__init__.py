@@ -1,0 +1,1 @@
+"""The operations of RabbitMQ's management API."""

@@ -1,0 +1,239 @@
+"""Pages, order and columns of a list, by the query of a request.
+
+Only the entries of the page are made, unless a name or an order is asked for, which needs all of them. Long lists are made in pieces.
+
+A pattern of a client could keep the processor busy for hours, so it has at most two repetitions, and none of a group.
+
+Knows lists and objects of JSON; does not know what they are about.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+from starlette.responses import Response
+
+from trio_amqp10.container.management.pace import Pace
+from trio_amqp10.http.errors import RequestError
+
+from .bodies import bad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from starlette.datastructures import QueryParams
+
+T = TypeVar("T")
+
+_MOST: Final = 500
+"""The largest size of a page, as at RabbitMQ."""
+_SIZE: Final = 100
+_LONGEST_PATTERN: Final = 256
+_REPEATS: Final = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
+_NOT_SAFE: Final = re.compile(r"\)[*+?{]|\(\?|\\[1-9]")
+_MOST_REPEATS: Final = 2
+
+
+class Columns:
+    """The columns that a client asks for.
+
+    Args:
+        text: names with commas between them, each with dots for an object within an object; None for all columns.
+    """
+
+    def __init__(self, text: str | None) -> None:
+        self._paths = None if not text else [name.split(".") for name in text.split(",")[:256]]
+
+    def __call__(self, entry: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return an entry with these columns alone; columns that it lacks are left out."""
+        if self._paths is None:
+            return entry
+        chosen: dict[str, Any] = {}
+        for path in self._paths:
+            value = _value_at(entry, path)
+            if value is not None:
+                place = chosen
+                for name in path[:-1]:
+                    inner = place.setdefault(name, {})
+                    if not isinstance(inner, dict):
+                        break
+                    place = cast("dict[str, Any]", inner)
+                else:
+                    place[path[-1]] = value
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The wishes of a client about a list.
+
+    Args:
+        page: the number of the page, from 1; None for the whole list.
+        size: the entries of a page.
+        matches: whether an entry of this name is asked for; None for all entries.
+        order: the column to sort by, as a path; None for the order of the list.
+        reverse: whether the order is reversed.
+        columns: the columns.
+    """
+
+    page: int | None
+    size: int
+    matches: Callable[[str], bool] | None
+    order: list[str] | None
+    reverse: bool
+    columns: Columns
+
+    @classmethod
+    def of(cls, params: QueryParams) -> Query:
+        """Return the wishes in the query of a request.
+
+        Raises:
+            RequestError: 400, they are not valid.
+        """
+        page = size = None
+        if "page" in params:
+            try:
+                page = int(params["page"][:18])
+                size = int(params["page_size"][:18]) if "page_size" in params else None
+            except ValueError:
+                raise bad(
+                    f"page={params['page'][:18]!r}, page_size={params.get('page_size', '')[:18]!r}: expected whole numbers"
+                ) from None
+            if page < 1 or (size is not None and not 1 <= size <= _MOST):
+                raise RequestError(
+                    400,
+                    "invalid_pagination_parameters",
+                    f"page={page}, page_size={_SIZE if size is None else size}: expected a page of at least 1, of 1 to {_MOST} entries",
+                )
+        name = params.get("name")
+        sort = params.get("sort")
+        return cls(
+            page=page,
+            size=size or _SIZE,
+            matches=None if not name or page is None else _matcher(name, params.get("use_regex") == "true"),
+            order=sort.split(".")[:8] if sort else None,
+            reverse=params.get("sort_reverse") == "true",
+            columns=Columns(params.get("columns")),
+        )
+
+
+def _matcher(name: str, is_pattern: bool) -> Callable[[str], bool]:
+    if not is_pattern:
+        wanted = name.lower()
+        return lambda text: wanted in text.lower()
+    if len(name) > _LONGEST_PATTERN or _NOT_SAFE.search(name) or len(_REPEATS.findall(name)) > _MOST_REPEATS:
+        raise bad(
+            f"name={name[:64]!r}: expected a pattern of at most {_LONGEST_PATTERN} characters with at most {_MOST_REPEATS} repetitions, and none of a group"
+        )
+    try:
+        pattern = re.compile(name)
+    except (re.error, OverflowError, RecursionError):
+        raise bad(f"name={name[:64]!r}: expected a regular expression") from None
+    return lambda text: pattern.search(text) is not None
+
+
+async def list_response(
+    query: Query, things: Sequence[T], to_json: Callable[[T], Mapping[str, Any]]
+) -> Response:
+    """Return a list, or a page of it, as its answer.
+
+    Args:
+        query: the wishes of the client.
+        things: what the entries are made of.
+        to_json: returns the object of JSON for a thing.
+
+    Raises:
+        RequestError: 400, there is no such page.
+
+    Cancelled: nothing has changed.
+    """
+    pace = Pace()
+    if query.page is None or query.order is not None or query.matches is not None:
+        found = list[Mapping[str, Any]]()
+        for thing in things:
+            await pace.pause()
+            entry = to_json(thing)
+            if query.matches is None or query.matches(str(entry.get("name", ""))):
+                found.append(entry)
+        if query.order is not None:
+            path = query.order
+            found.sort(key=lambda entry: _rank(_value_at(entry, path)), reverse=query.reverse)
+        elif query.reverse:
+            found.reverse()
+        if query.page is None:
+            return await json_response(found, query.columns)
+        count = len(found)
+        chosen = found[(query.page - 1) * query.size : query.page * query.size]
+    else:
+        kept = things[::-1] if query.reverse else things
+        count = len(kept)
+        chosen = list[Mapping[str, Any]]()
+        for thing in kept[(query.page - 1) * query.size : query.page * query.size]:
+            await pace.pause()
+            chosen.append(to_json(thing))
+    pages = max(1, -(-count // query.size))
+    if query.page > pages:
+        raise RequestError(
+            400,
+            "page_out_of_range",
+            f"page={query.page}: expected at most {pages}, for {count} entries",
+        )
+    counts = {
+        "filtered_count": count,
+        "item_count": len(chosen),
+        "page": query.page,
+        "page_count": pages,
+        "page_size": query.size,
+        "total_count": len(things),
+    }
+    items = await _encoded_list(chosen, query.columns)
+    return _response(_encoded(counts)[:-1] + b',"items":' + items + b"}")
+
+
+async def json_response(found: Any, columns: Columns | None = None, status: int = 200) -> Response:
+    """Return an answer of JSON; a long list is encoded in pieces.
+
+    Cancelled: nothing has changed.
+    """
+    if isinstance(found, list):
+        entries: list[Any] = found  # pyright: ignore[reportUnknownVariableType]
+        return _response(await _encoded_list(entries, columns), status)
+    return _response(_encoded(found if columns is None else columns(found)), status)
+
+
+def _response(octets: bytes, status: int = 200) -> Response:
+    return Response(octets, status, media_type="application/json")
+
+
+async def _encoded_list(entries: list[Any], columns: Columns | None) -> bytes:
+    pace, parts = Pace(), list[bytes]()
+    for entry in entries:
+        await pace.pause()
+        parts.append(_encoded(entry if columns is None else columns(entry)))
+    return b"[" + b",".join(parts) + b"]"
+
+
+def _encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
+
+
+def _value_at(entry: Mapping[str, Any], path: list[str]) -> Any:
+    value: Any = entry
+    for name in path:
+        if not isinstance(value, dict):
+            return None
+        value = cast("dict[str, Any]", value).get(name)
+    return value
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    """Return a key that orders values: numbers, then text, then all others."""
+    if isinstance(value, (bool, int, float)):
+        return 0, value
+    if isinstance(value, str):
+        return 1, value
+    return 2, ""

@@ -1,0 +1,1 @@
+"""The page for operators of a container, and the requests that it alone makes."""

@@ -1,0 +1,1 @@
+"""Programs that use the library: the ``amqp10`` command and the trace decoder."""

@@ -1,0 +1,276 @@
+"""Run one command, handle its interrupts and failures, and exit with its code.
+
+Knows no command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import sys
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+
+import trio
+
+from trio_amqp10.core.errors import AmqpError, SecurityError
+from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
+
+_CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
+_HINTS = {
+    "amqp:not-found": "the address is everything after the first / that follows the host",
+    "amqp:unauthorized-access": _CREDENTIALS,
+    "amqp:not-allowed": "the address exists, but the peer does not permit this use of it",
+}
+
+
+class CommandError(Exception):
+    """A failure of a command, reported to the user.
+
+    Args:
+        message: one line for the user: what is wrong, and what to do.
+        code: the exit code.
+    """
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Interrupts:
+    """The effect of SIGINT and SIGTERM on a command.
+
+    The first signal cancels the innermost block of ``here()``, or the command if there is no block;
+    the second signal cancels the command.
+    """
+
+    def __init__(self, everything: trio.CancelScope) -> None:
+        self.seen: int = 0
+        self._everything = everything
+        self._scopes = [everything]
+
+    @contextlib.contextmanager
+    def here(self) -> Generator[trio.CancelScope, None, None]:
+        """Let the first interrupt end only this block, and the command end in order."""
+        with trio.CancelScope() as scope:
+            self._scopes.append(scope)
+            try:
+                if self.seen:
+                    scope.cancel()
+                yield scope
+            finally:
+                self._scopes.remove(scope)
+
+    def interrupt(self) -> None:
+        """Cancel the innermost block or, the second time, the command."""
+        self.seen += 1
+        scope = self._scopes[-1] if self.seen == 1 else self._everything
+        scope.cancel()
+
+
+CONTROLS: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3"
+    "\U0001d173-\U0001d17a\U000e0001\U000e0020-\U000e007f]"
+)
+"""The characters that change a terminal rather than being shown.
+
+Control characters but tab and newline (ISO 6429), which move the cursor, rename the window or send input; separators of lines
+and paragraphs; and format characters, which hide or reorder the characters next to them. The two joiners (U+200C, U+200D) are not
+included, because some scripts cannot be read without them.
+"""
+
+
+def harmless(text: str) -> str:
+    """Replace the control and format characters of a text by escapes, as ``\\x1b``.
+
+    Text of a peer or a message must not change the user's terminal.
+    """
+    return CONTROLS.sub(_shown, text)
+
+
+def _shown(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return (
+        f"\\x{number:02x}"
+        if number < 0x100
+        else f"\\u{number:04x}"
+        if number < 0x10000
+        else f"\\U{number:08x}"
+    )
+
+
+def say(text: str) -> None:
+    """Write a line to stderr, without control characters."""
+    sys.stderr.write(f"{harmless(text)}\n")
+    sys.stderr.flush()
+
+
+async def write_out(octets: bytes) -> None:
+    """Write results to stdout, in a thread, so that a slow reader blocks no task.
+
+    A terminal gets no control characters (see ``harmless``); a file or a pipe gets the octets as they are.
+
+    Raises:
+        CommandError: the reader of stdout has closed it.
+
+    Cancelled: some of the octets may have been written.
+    """
+    sys.stdout.flush()
+    if sys.stdout.isatty():
+        octets = harmless(octets.decode(errors="backslashreplace")).encode()
+    try:
+        await trio.to_thread.run_sync(_write_all, sys.stdout.fileno(), octets, abandon_on_cancel=True)
+    except BrokenPipeError:
+        # Otherwise the interpreter would report the closed pipe again when it flushes stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise CommandError(
+            "the output was closed; messages that were not written were not accepted"
+        ) from None
+
+
+async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
+    """Run ``function`` to its end; if cancelled, give it so many seconds to finish."""
+    failure: CommandError | None = None
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope(shield=True) as patience:
+            nursery.start_soon(_end_soon, patience, seconds)
+            try:
+                await function()
+            except CommandError as its_own:  # the nursery would wrap the exception in a group
+                failure = its_own
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _end_soon(patience: trio.CancelScope, seconds: float) -> None:
+    try:
+        await trio.sleep_forever()
+    finally:
+        patience.deadline = trio.current_time() + seconds
+
+
+def _write_all(fd: int, octets: bytes) -> None:
+    view = memoryview(octets)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def run(command: Callable[[Interrupts], Awaitable[None]]) -> NoReturn:
+    """Run ``command(interrupts)`` under trio, and exit with its code."""
+    try:
+        code = trio.run(_supervised, command)
+    except KeyboardInterrupt:  # an interrupt before the signal receiver was installed
+        code = 130
+    sys.exit(code)
+
+
+def run_plain(command: Callable[[], list[str]]) -> NoReturn:
+    """Run a command without a connection, print the lines that it returns, and exit."""
+    try:
+        lines = command()
+        text = "".join(f"{line}\n" for line in lines)
+        sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
+        sys.stdout.flush()
+    except CommandError as failure:
+        say(f"amqp10: {failure}")
+        sys.exit(failure.code)
+    except OSError as failure:
+        say(f"amqp10: {_one_line(_os_error(failure))}")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        say("amqp10: interrupted")
+        sys.exit(130)
+    sys.exit(0)
+
+
+async def _supervised(command: Callable[[Interrupts], Awaitable[None]]) -> int:
+    code = 0
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            with trio.CancelScope() as everything:
+                interrupts = Interrupts(everything)
+                nursery.start_soon(_watch, signals, interrupts)
+                try:
+                    await command(interrupts)
+                except CommandError as failure:
+                    say(f"amqp10: {failure}")
+                    code = failure.code
+                except Exception as failure:
+                    text = explain(failure)
+                    if text is None:
+                        raise
+                    say(f"amqp10: {text}")
+                    code = 1
+            if everything.cancelled_caught:
+                say("amqp10: interrupted")
+                code = 130
+            nursery.cancel_scope.cancel()
+    return code
+
+
+async def _watch(signals: AsyncIterable[int], interrupts: Interrupts) -> None:
+    async for _ in signals:
+        interrupts.interrupt()
+
+
+def explain(failure: BaseException) -> str | None:
+    """Describe a failure in one line; None if it may be a fault of this program."""
+    if isinstance(failure, BaseExceptionGroup):
+        texts = {explain(one) for one in _parts(failure)}
+        return None if None in texts else "; ".join(sorted(text for text in texts if text))
+    if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
+        why = failure if isinstance(failure, SecurityError) else failure.__cause__
+        if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice
+            return _one_line(f"not authenticated: {why}")
+        if isinstance(why, AuthenticationError):
+            return _one_line(f"not authenticated: {why} ({_CREDENTIALS})")
+        return in_options(_one_line(str(why)))
+    if isinstance(failure, AmqpError):
+        hint = _HINTS.get(str(getattr(failure, "condition", None)))
+        return in_options(_one_line(f"{failure} ({hint})" if hint else str(failure)))
+    if isinstance(failure, OSError):
+        return in_options(_one_line(_os_error(failure)))
+    return None
+
+
+_IN_OPTIONS: Final = {
+    "ssl_context, cafile, certfile, server_hostname and insecure have": "the options of TLS have",
+    ", or set layers, as in layers=['tls']": "",
+    "serve(..., ssl_context=tls.server_context(certfile, keyfile))": "--tls-cert FILE",
+    "tls.client_context(cafile=...)": "--tls-ca FILE",
+    "allow_plaintext_password=True": "--allow-plaintext-password",
+    "insecure=True": "--insecure",
+    "cafile=...": "--tls-ca FILE",
+    "cafile": "--tls-ca",
+    "certfile": "--tls-cert",
+    "keyfile": "--tls-key",
+}
+
+
+def in_options(text: str) -> str:
+    """Replace the library's arguments in a message by the command's options."""
+    for argument, option in _IN_OPTIONS.items():
+        text = text.replace(argument, option)
+    return text
+
+
+def _os_error(failure: OSError) -> str:
+    """Return the reason, after the name of the file if there is one."""
+    where = f"{failure.filename}: " if failure.filename else ""
+    return f"{where}{failure.strerror or failure}"
+
+
+def _parts(failure: Any) -> Sequence[BaseException]:
+    if isinstance(failure, BaseExceptionGroup):
+        return cast("BaseExceptionGroup[BaseException]", failure).exceptions
+    return (failure,)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

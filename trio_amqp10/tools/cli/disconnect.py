@@ -1,0 +1,32 @@
+"""``amqp10 disconnect``: close connections by ``$management``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .command_runner import CommandError, Interrupts
+from .dial_options import DialOptions
+from .management_client import open_management
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisconnectOptions:
+    """The options of ``amqp10 disconnect``."""
+
+    url: str
+    identities: tuple[str, ...]
+    dial: DialOptions = field(default_factory=DialOptions)
+
+
+async def disconnect(options: DisconnectOptions, interrupts: Interrupts) -> None:  # noqa: ARG001 - an interrupt cancels the whole command
+    """Close the connections with these identities, one after the other.
+
+    Raises:
+        CommandError: an identity is unknown, or the peer has no management that closes connections.
+    """
+    async with open_management(options.url, options.dial) as client:
+        for identity in options.identities:
+            try:
+                await client.request("DELETE", type="connection", identity=identity)
+            except CommandError as refused:
+                raise CommandError(f"connection {identity} was not closed: {refused}") from None

@@ -1,0 +1,169 @@
+"""Show and change what is in a container, by its management.
+
+Knows the replies of management, and how their entities are shown.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from trio_amqp10.amqp10.wire.json_values import to_json
+from trio_amqp10.broker.exchanges.addresses import TEMPORARY
+
+from .command_runner import CommandError, Interrupts, say, write_out
+from .dial_options import DialOptions
+from .management_client import ITSELF, open_management
+from .screen import Screen, number, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .management_client import Entity
+
+_COLUMNS: Final = {
+    "queue": ("name", "depth", "ready", "unacked", "consumers", "arrived", "acknowledged", "oldest"),
+    "topic": ("name", "subscriptions", "messages", "arrived", "senders", "receivers"),
+    "connection": (
+        *("identity", "name", "user", "protocol", "state"),
+        *("senders", "receivers", "messages-in", "messages-out", "octets-in", "octets-out"),
+    ),
+    "user": ("name", "connections", "links", "unsettled"),
+}
+"""The columns of each table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Show:
+    """How a command shows entities.
+
+    Attributes:
+        url: the container.
+        json: one JSON object for each entity.
+        format: a line for each, with ``{NAME}`` for its attributes; None for a table.
+        dial: the options for dialling.
+    """
+
+    url: str
+    json: bool = False
+    format: str | None = None
+    dial: DialOptions = field(default_factory=DialOptions)
+
+
+async def list_all(show: Show, kind: str, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Show all entities of a type, but for queues of clients for their replies."""
+    async with open_management(show.url, show.dial) as client:
+        found = [each for each in await client.list(kind) if not each["name"].startswith(TEMPORARY)]
+    await _write(show, kind, found, whole=False)
+
+
+async def show_one(show: Show, kind: str, name: str, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Show one entity with all its attributes."""
+    by: dict[str, Any] = {"identity": name} if kind == "connection" else {"name": name}
+    async with open_management(show.url, show.dial) as client:
+        found = await client.request("READ", type=kind, **by)
+    await _write(show, kind, [found], whole=True)
+
+
+async def _write(show: Show, kind: str, entities: Sequence[Entity], *, whole: bool) -> None:
+    if show.json or show.format is not None:
+        lines = [_line(show, each) for each in entities]
+        await write_out("".join(f"{line}\n" for line in lines).encode())
+        return
+    if whole:
+        rows = [(name, _cell(value)) for each in entities for name, value in each.items()]
+        drawn = table("", ("", ""), rows)
+    else:
+        columns = _COLUMNS[kind]
+        cells = [tuple(_cell(each.get(column)) for column in columns) for each in entities]
+        drawn = table("", columns, cells)
+    await Screen(once=True, json=False).show(bytes, lambda: drawn)
+
+
+def _line(show: Show, entity: Entity) -> str:
+    if show.format is None:
+        return json.dumps(to_json(entity))
+    try:
+        return show.format.format_map({name: _cell(value, plain=True) for name, value in entity.items()})
+    except (KeyError, ValueError, IndexError, AttributeError) as fault:
+        raise CommandError(
+            f"--format {show.format!r}: {fault} is no attribute; there are {', '.join(sorted(entity))}", 2
+        ) from None
+
+
+def _cell(value: Any, *, plain: bool = False) -> Any:
+    """Return a value as text; numbers stay numbers for a format."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return value if plain else number(round(value, 1) if isinstance(value, float) else value)
+    return str(value) if isinstance(value, str) else json.dumps(to_json(value))
+
+
+async def ask(
+    url: str,
+    dial: DialOptions,
+    operation: str,
+    body: Any,
+    done: str,
+    asked: dict[str, Any],
+    interrupts: Interrupts,  # noqa: ARG001
+) -> None:
+    """Do one operation, and print ``done``, in which ``{count}`` is its result."""
+    async with open_management(url, dial) as client:
+        found: dict[str, Any] = await client.request(operation, body, **asked)
+    if done:
+        await write_out(f"{done.format(count=found.get('count', 0))}\n".encode())
+
+
+# -- definitions ----------------------------------------------------------------------------
+
+
+async def export_definitions(url: str, dial: DialOptions, file: str | None, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Write the definitions of a container to a file, or to stdout."""
+    async with open_management(url, dial) as client:
+        found = await client.request("EXPORT", **ITSELF)
+    text = json.dumps(json.loads(found["definitions"]), indent=2, ensure_ascii=False) + "\n"
+    if file is None or file == "-":
+        await write_out(text.encode())
+    else:
+        await trio.to_thread.run_sync(Path(file).write_text, text, "utf-8")
+
+
+async def import_definitions(
+    url: str,
+    dial: DialOptions,
+    file: str | None,
+    virtual_host: str | None,
+    interrupts: Interrupts,  # noqa: ARG001
+) -> None:
+    """Make the definitions of a file, or of stdin; report on stderr what was left out.
+
+    Raises:
+        CommandError: something was left out, or the file has no definitions.
+    """
+    text = await trio.to_thread.run_sync(_read, file)
+    async with open_management(url, dial) as client:
+        found = await client.request(
+            "IMPORT", {"definitions": text}, **ITSELF, virtual_host=virtual_host, patience=None
+        )
+    made = ", ".join(f"{count} {kind}" for kind, count in found["made"].items())
+    await write_out(f"imported {made or 'nothing'}\n".encode())
+    for kind, name, reason in found["left-out"]:
+        say(f"amqp10: left out {name!r} of {kind}: {reason}")
+    if found["left-out"]:
+        raise CommandError(f"{len(found['left-out'])} definitions were left out, for the reasons above")
+
+
+def _read(file: str | None) -> str:
+    try:
+        return sys.stdin.read() if file in (None, "-") else Path(str(file)).read_text("utf-8")
+    except UnicodeDecodeError as fault:
+        raise CommandError(f"{file}: no JSON, because it is not UTF-8: {fault}") from None

@@ -1,0 +1,375 @@
+"""The commands that operate a container, and their options.
+
+Knows click, and which operation of management each command is.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trio_amqp10.core.errors import LocalProtocolError
+
+from .dial_options import dialling
+from .lazy_commands import RulesCommand, parsed_by, run
+from .option_types import COUNT, LocalPath
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .dial_options import DialOptions
+
+
+def management_place(value: str) -> str:
+    """Return the URL of a container or a broker, checked."""
+    from .dial_management import management_url
+
+    try:
+        management_url(value)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+    return value
+
+
+_url = click.argument("url", metavar="URL", type=management_place)
+_name = click.argument("name", metavar="NAME")
+_count = click.option(
+    "--count", type=COUNT, help="At most this many messages. Without it, all that are ready."
+)
+
+
+def _showing(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that choose how entities are shown."""
+    as_json = click.option(
+        "--json", "as_json", is_flag=True, help="Print each as one JSON object, with all its attributes."
+    )
+    form = click.option(
+        "--format",
+        "form",
+        metavar="TEXT",
+        help="Print this line for each, with {NAME} for an attribute, as in '{name} {depth}'. --json shows the names.",
+    )
+    return as_json(form(dialling(command)))
+
+
+def _list(kind: str, url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    from .manage import Show, list_all
+
+    run(partial(list_all, Show(url=url, json=as_json, format=form, dial=dial), kind))
+
+
+def _show(kind: str, url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    from .manage import Show, show_one
+
+    run(partial(show_one, Show(url=url, json=as_json, format=form, dial=dial), kind, name))
+
+
+def _ask(url: str, dial: DialOptions, operation: str, body: Any = None, done: str = "", **asked: Any) -> None:
+    from .manage import ask
+
+    run(partial(ask, url, dial, operation, body, done, asked))
+
+
+def _as_body(rules: dict[str, Any]) -> dict[str, Any]:
+    return {name.replace("_", "-"): value for name, value in rules.items()}
+
+
+_HELP = 'The container needs $management, as in "amqp10 serve --management".'
+
+
+# -- queues ---------------------------------------------------------------------------------
+
+
+@click.group("queue", epilog=_HELP)
+def queue_group() -> None:
+    """List, show, create, change, purge and delete queues of a container."""
+
+
+@queue_group.command("list")
+@_url
+@_showing
+def queue_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show all queues: how many messages they hold, and how many consumers they have.
+
+    Queues of clients for their replies, whose names begin with temporary/, are left out.
+    """
+    _list("queue", url, as_json, form, dial)
+
+
+@queue_group.command("show")
+@_url
+@_name
+@_showing
+def queue_show(url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show one queue with all its rules and figures."""
+    _show("queue", url, name, as_json, form, dial)
+
+
+_rules = click.argument("rules", metavar="NAME[,RULE=VALUE...]", type=parsed_by("parse_queue"))
+
+
+@queue_group.command("create", cls=RulesCommand)
+@_url
+@_rules
+@dialling
+def queue_create(url: str, rules: tuple[str, dict[str, Any]], dial: DialOptions) -> None:
+    """Create a queue with these rules, as in orders,max-length=1000,dead-letter=dead.
+
+    With a store, it exists again after a restart.
+    """
+    _ask(url, dial, "CREATE", _as_body(rules[1]), type="queue", name=rules[0])
+
+
+@queue_group.command("set", cls=RulesCommand)
+@_url
+@_rules
+@click.option(
+    "--unset",
+    metavar="RULE",
+    multiple=True,
+    help="Remove this rule, as in max-length. May be repeated.",
+)
+@dialling
+def queue_set(url: str, rules: tuple[str, dict[str, Any]], unset: tuple[str, ...], dial: DialOptions) -> None:
+    """Change rules of a queue; the others, and its messages, stay."""
+    body = _as_body(rules[1]) | dict.fromkeys(unset)
+    if not body:
+        raise click.UsageError("Give at least one RULE=VALUE, or --unset RULE.")
+    _ask(url, dial, "UPDATE", body, type="queue", name=rules[0])
+
+
+@queue_group.command("purge")
+@_url
+@_name
+@dialling
+def queue_purge(url: str, name: str, dial: DialOptions) -> None:
+    """Remove all ready messages of a queue, and print "purged N"."""
+    _ask(url, dial, "PURGE", done="purged {count}", name=name, patience=None)
+
+
+def _delete(kind: str, url: str, name: str, dial: DialOptions, *, if_empty: bool, if_unused: bool) -> None:
+    _ask(url, dial, "DELETE", type=kind, name=name, if_empty=if_empty or None, if_unused=if_unused or None)
+
+
+@queue_group.command("delete")
+@_url
+@_name
+@click.option("--if-empty", is_flag=True, help="Delete it only if it has no ready messages.")
+@click.option("--if-unused", is_flag=True, help="Delete it only if it has no consumers.")
+@dialling
+def queue_delete(url: str, name: str, if_empty: bool, if_unused: bool, dial: DialOptions) -> None:
+    """Delete a queue with all its messages."""
+    _delete("queue", url, name, dial, if_empty=if_empty, if_unused=if_unused)
+
+
+# -- topics ---------------------------------------------------------------------------------
+
+
+@click.group("topic", epilog=_HELP)
+def topic_group() -> None:
+    """List, show, create, change and delete topics of a container."""
+
+
+@topic_group.command("list")
+@_url
+@_showing
+def topic_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show all topics with the number of their subscriptions."""
+    _list("topic", url, as_json, form, dial)
+
+
+@topic_group.command("show")
+@_url
+@_name
+@_showing
+def topic_show(url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show one topic with all its figures."""
+    _show("topic", url, name, as_json, form, dial)
+
+
+def _limits(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options for the limits of a topic."""
+    for option in (
+        click.option("--max-subscriptions", type=COUNT, help="Subscriptions that the topic may have."),
+        click.option(
+            "--overflow",
+            type=click.Choice(["detach", "drop-oldest", "reject", "wait"]),
+            help="What happens when a subscription falls further behind.",
+        ),
+        click.option("--max-backlog", type=COUNT, help="Messages that a subscription may fall behind."),
+    ):
+        command = option(command)
+    return command
+
+
+def _given(limits: dict[str, Any]) -> dict[str, Any]:
+    return _as_body({name: value for name, value in limits.items() if value is not None})
+
+
+@topic_group.command("create")
+@_url
+@_name
+@_limits
+@dialling
+def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
+    """Create a topic. With a store, it exists again after a restart."""
+    _ask(url, dial, "CREATE", _given(limits), type="topic", name=name)
+
+
+@topic_group.command("set")
+@_url
+@_name
+@_limits
+@click.option(
+    "--unset",
+    type=click.Choice(["max-backlog", "max-subscriptions"]),
+    multiple=True,
+    help="Remove this limit. May be repeated.",
+)
+@dialling
+def topic_set(url: str, name: str, unset: tuple[str, ...], dial: DialOptions, **limits: Any) -> None:
+    """Change limits of a topic; the others, and its subscriptions, stay."""
+    body = _given(limits) | dict.fromkeys(unset)
+    if not body:
+        raise click.UsageError("Give at least one limit, as in --max-backlog 1000, or --unset LIMIT.")
+    _ask(url, dial, "UPDATE", body, type="topic", name=name)
+
+
+@topic_group.command("delete")
+@_url
+@_name
+@click.option("--if-unused", is_flag=True, help="Delete it only if it has no receivers.")
+@dialling
+def topic_delete(url: str, name: str, if_unused: bool, dial: DialOptions) -> None:
+    """Delete a topic with its subscriptions."""
+    _delete("topic", url, name, dial, if_empty=False, if_unused=if_unused)
+
+
+# -- connections and users ------------------------------------------------------------------
+
+
+@click.group("connection", epilog=_HELP)
+def connection_group() -> None:
+    """List, show and close connections of a container."""
+
+
+@connection_group.command("list")
+@_url
+@_showing
+def connection_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show all connections, oldest first; this command has one of them."""
+    _list("connection", url, as_json, form, dial)
+
+
+@connection_group.command("show")
+@_url
+@click.argument("identity", metavar="IDENTITY")
+@_showing
+def connection_show(url: str, identity: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show one connection, by the identity that "connection list" shows."""
+    _show("connection", url, identity, as_json, form, dial)
+
+
+@connection_group.command("close")
+@_url
+@click.argument("identity", metavar="IDENTITY")
+@click.option("--reason", metavar="TEXT", help="Tell the peer this reason.")
+@dialling
+def connection_close(url: str, identity: str, reason: str | None, dial: DialOptions) -> None:
+    """Close a connection with the error amqp:connection:forced."""
+    _ask(url, dial, "DELETE", type="connection", identity=identity, reason=reason)
+
+
+@click.group("user", epilog=_HELP)
+def user_group() -> None:
+    """List users of a container."""
+
+
+@user_group.command("list")
+@_url
+@_showing
+def user_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show the users that are connected or known to the container."""
+    _list("user", url, as_json, form, dial)
+
+
+# -- moves ----------------------------------------------------------------------------------
+
+
+@click.command("move")
+@_url
+@click.argument("source", metavar="FROM")
+@click.argument("target", metavar="TO")
+@_count
+@click.option(
+    "--filter", "selector", metavar="SELECTOR", help="Move only messages that match this JMS selector."
+)
+@dialling
+def move_command(url: str, **given: Any) -> None:
+    """Move messages of a queue to another node, and print "moved N".
+
+    A container with $management moves them itself: each message is at exactly one of the two, also if this command, or the
+    container with a store, is killed. With another peer, this command receives and sends them, in transactions if the peer has
+    them. Ctrl-C loses nothing.
+    """
+    from .moving import MoveOptions, move
+
+    run(partial(move, MoveOptions(url=url, **given)))
+
+
+@click.command("redrive", epilog=_HELP)
+@_url
+@click.argument("queue", metavar="QUEUE")
+@_count
+@dialling
+def redrive_command(url: str, **given: Any) -> None:
+    """Send dead letters in a queue back to the queues where they died.
+
+    Prints how many went to each queue. Messages without a history of deaths stay, and those whose queue does not exist. Ctrl-C
+    loses nothing.
+    """
+    from .moving import RedriveOptions, redrive
+
+    run(partial(redrive, RedriveOptions(url=url, **given)))
+
+
+# -- definitions ----------------------------------------------------------------------------
+
+
+@click.group("definitions", epilog=_HELP)
+def definitions_group() -> None:
+    """Export and import queues, topics, exchanges and bindings."""
+
+
+@definitions_group.command("export")
+@_url
+@click.argument("file", metavar="[FILE]", type=LocalPath(dir_okay=False, allow_dash=True), required=False)
+@dialling
+def definitions_export(url: str, file: str | None, dial: DialOptions) -> None:
+    """Write the definitions as JSON to a file, or to stdout."""
+    from .manage import export_definitions
+
+    run(partial(export_definitions, url, dial, file))
+
+
+@definitions_group.command("import")
+@_url
+@click.argument(
+    "file", metavar="[FILE]", type=LocalPath(exists=True, dir_okay=False, allow_dash=True), required=False
+)
+@click.option(
+    "--virtual-host",
+    metavar="NAME",
+    help="Of definitions of RabbitMQ, import those of this virtual host.  [default: the only one, or /]",
+)
+@dialling
+def definitions_import(url: str, file: str | None, virtual_host: str | None, dial: DialOptions) -> None:
+    """Make the queues, topics, exchanges and bindings of a file, or of stdin.
+
+    Reads what "definitions export" wrote, and definitions of RabbitMQ. Reports on stderr what was left out, and then fails.
+    """
+    from .manage import import_definitions
+
+    run(partial(import_definitions, url, dial, file, virtual_host))

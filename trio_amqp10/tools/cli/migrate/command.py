@@ -1,0 +1,263 @@
+"""``amqp10 migrate``: plan, define, copy.
+
+Knows ends, plans and the copying of queues.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.container.management.errors import ManagementError
+from trio_amqp10.net.urls import parse_url
+from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts, say, unhurried, write_out
+from trio_amqp10.tools.cli.dial_management import management_url
+from trio_amqp10.tools.cli.dial_options import DialOptions
+from trio_amqp10.tools.cli.progress import Progress
+
+from .container_end import ContainerEnd
+from .ends import open_end
+from .from_container import OutOfContainer
+from .from_rabbitmq import OutOfRabbitMQ
+from .plan import Plan, plan_for_container, plan_for_rabbitmq, plan_from_rabbitmq
+from .rabbitmq_end import RabbitMQEnd
+from .switching import switch
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from .ends import End
+    from .plan import QueueCopy
+
+_GRACE: Final = 10.0
+"""Seconds that a batch has to end after an interrupt."""
+_LOSSES: Final = (
+    amqp.LinkDetachedError,
+    amqp.SessionEndedError,
+    amqp.ConnectionClosedError,
+    amqp.TransactionError,
+    trio.TooSlowError,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MigrateOptions:
+    """The options of ``amqp10 migrate``.
+
+    Attributes:
+        source, target: the URLs of the two brokers.
+        queues: the queues to migrate; all if empty.
+        definitions: a file with definitions of RabbitMQ, if that is the source.
+        virtual_host: of that file.
+        dry_run: print the plan only.
+        accept_differences: go on although something has no counterpart.
+        redirect: send the producers and consumers of the source to the target.
+        source_dial, target_dial: the options for dialling.
+    """
+
+    source: str
+    target: str
+    queues: tuple[str, ...] = ()
+    definitions: str | None = None
+    virtual_host: str | None = None
+    dry_run: bool = False
+    accept_differences: bool = False
+    redirect: bool = False
+    source_dial: DialOptions = field(default_factory=DialOptions)
+    target_dial: DialOptions = field(default_factory=DialOptions)
+
+
+async def migrate(options: MigrateOptions, interrupts: Interrupts) -> None:
+    """Take definitions and messages of one broker to another.
+
+    Raises:
+        CommandError: something has no counterpart, and nothing was done; or not all was moved, and the command has to run again.
+    """
+    with _explained():
+        async with (
+            open_end(options.source, options.source_dial) as source,
+            open_end(options.target, options.target_dial) as target,
+        ):
+            await _between(source, target, options, interrupts)
+
+
+@contextmanager
+def _explained() -> Generator[None]:
+    """Raise ``CommandError`` for the loss of a connection."""
+    try:
+        yield
+    except _LOSSES as lost:
+        raise CommandError(
+            f"{lost}: no message is lost or doubled; run the command again, which completes it"
+        ) from None
+
+
+async def _between(source: End, target: End, options: MigrateOptions, interrupts: Interrupts) -> None:
+    plan = await _make_plan(source, target, options)
+    if options.dry_run:
+        await write_out("".join(f"{line}\n" for line in plan.lines()).encode())
+        return
+    for each in plan.differences:
+        say(f"amqp10: {each}")
+    if plan.differences and not options.accept_differences:
+        raise CommandError(
+            f"nothing was done, because of {len(plan.differences)} differences: --accept-differences migrates in spite of them"
+        )
+    async with source.lock(), target.lock():
+        await target.define(plan.definitions, keep=options.accept_differences)
+        left = await _copy_all(source, target, plan, options, interrupts)
+        for end in (source, target):
+            if isinstance(end, ContainerEnd):
+                for staging in await end.staged():
+                    say(
+                        f"amqp10: {end.name}: {staging.address} is left of an interrupted migration of another queue or between other "
+                        "brokers: run that one again"
+                    )
+    if left:
+        raise CommandError(
+            f"{left} messages stay at the source, because consumers have them or they are delayed: run the command again later"
+        )
+
+
+async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
+    if options.redirect and not isinstance(source, ContainerEnd):
+        raise CommandError(
+            f"--redirect: {source.name} is RabbitMQ, which cannot redirect: stop its clients", 2
+        )
+    if isinstance(source, ContainerEnd):
+        if options.definitions is not None:
+            raise CommandError("--definitions is for RabbitMQ as the source: a container has its own", 2)
+        definitions, queues = await source.definitions(), await source.queues()
+        if isinstance(target, RabbitMQEnd):
+            return plan_for_rabbitmq(definitions, queues, options.queues)
+        topics = await source.client.list("topic")
+        return plan_for_container(definitions, queues, topics, options.queues)
+    if isinstance(target, RabbitMQEnd):
+        raise CommandError(
+            f"{source.name} and {target.name} are RabbitMQ: expected a container as one of them; use RabbitMQ's shovel",
+            2,
+        )
+    file = None
+    if options.definitions is not None:
+        file = await trio.to_thread.run_sync(_read, options.definitions)
+    names = options.queues or _names_in(file, options.virtual_host)
+    if not names:
+        raise CommandError(
+            "RabbitMQ does not list its queues over AMQP 1.0: give --queue NAME, or --definitions FILE of rabbitmqctl",
+            2,
+        )
+    found = {name: await source.queue(name) for name in names}
+    absent = [name for name, queue in found.items() if queue is None]
+    if absent:
+        raise CommandError(f"no queue {absent[0]!r} at {source.name}")
+    try:
+        return plan_from_rabbitmq(
+            [each for each in found.values() if each is not None], file, options.virtual_host
+        )
+    except ManagementError as fault:
+        raise CommandError(f"{options.definitions}: {fault}") from None
+
+
+def _read(file: str) -> dict[str, Any]:
+    try:
+        found = json.loads(Path(file).read_text("utf-8"))
+    except ValueError as fault:
+        raise CommandError(f"{file}: no definitions of RabbitMQ, because it is not JSON: {fault}") from None
+    if not isinstance(found, dict):
+        raise CommandError(f"{file}: expected definitions of RabbitMQ, an object of JSON")
+    return cast("dict[str, Any]", found)
+
+
+def _names_in(file: dict[str, Any] | None, virtual_host: str | None) -> tuple[str, ...]:
+    if file is None:
+        return ()
+    hosts = [each.get("name") for each in file.get("vhosts", ())]
+    chosen = virtual_host if virtual_host is not None else hosts[0] if len(hosts) == 1 else "/"
+    return tuple(str(each["name"]) for each in file.get("queues", ()) if each.get("vhost", chosen) == chosen)
+
+
+async def _copy_all(
+    source: End, target: End, plan: Plan, options: MigrateOptions, interrupts: Interrupts
+) -> int:
+    """Move the messages of all queues; return how many are not ready, and stay."""
+    left = 0
+    with (
+        Progress("migrating", sum(each.ready for each in plan.queues)) as progress,
+        interrupts.here() as scope,
+    ):
+        for queue in plan.queues:
+            moved = _Moved(queue.name)
+            try:
+                copying = _copying(source, target, queue)
+                await _copy(copying, moved, progress)
+                if options.redirect and isinstance(copying, OutOfContainer):
+                    assert isinstance(source, ContainerEnd)
+                    url = f"{_place(options.target)}/{target.node_address(queue.name)}"
+                    copy = partial(_copy, copying, moved, progress)
+                    await switch(source, queue.name, url, copying, copy)
+            finally:
+                with trio.CancelScope(shield=True):
+                    await write_out(f"moved {moved.count} of {queue.name}\n".encode())
+            figures = await source.figures(queue.name)
+            left += 0 if figures is None else figures.busy
+    if scope.cancelled_caught:
+        raise CommandError("interrupted; no message is lost: run the command again to move the others", 130)
+    return left
+
+
+def _place(url: str) -> str:
+    """Return a URL without credentials and address, with its port."""
+    where, _ = management_url(url)
+    found = parse_url(where)
+    return str(replace(found, username=None, password=None, address=None))
+
+
+@dataclass
+class _Moved:
+    """How many messages of a queue were moved."""
+
+    name: str
+    count: int = 0
+
+
+def _copying(source: End, target: End, queue: QueueCopy) -> OutOfContainer | OutOfRabbitMQ:
+    if isinstance(source, ContainerEnd):
+        return OutOfContainer(source, target, queue.name, queue.name)
+    assert isinstance(target, ContainerEnd)
+    return OutOfRabbitMQ(source, target, queue.name)
+
+
+async def _copy(copying: OutOfContainer | OutOfRabbitMQ, moved: _Moved, progress: Progress) -> None:
+    """Complete what an earlier run began, then move all others.
+
+    An interrupt waits for one batch.
+    """
+    more = True
+
+    async def recover() -> None:
+        with _explained():
+            _count(await copying.recover(), moved, progress)
+
+    async def step() -> None:
+        nonlocal more
+        with _explained():
+            done = await copying.step()
+        more = done > 0
+        _count(done, moved, progress)
+
+    await unhurried(recover, _GRACE)
+    while more:
+        await unhurried(step, _GRACE)
+        await trio.lowlevel.checkpoint()
+
+
+def _count(messages: int, moved: _Moved, progress: Progress) -> None:
+    moved.count += messages
+    progress.advance(messages)

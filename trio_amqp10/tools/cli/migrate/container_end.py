@@ -1,0 +1,253 @@
+"""A container as one end of a migration.
+
+Knows requests to ``$management`` and links; knows no plan.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.tools.cli.command_runner import CommandError, say
+from trio_amqp10.tools.cli.management_client import ITSELF, OperationError
+
+from .figures import Figures
+from .lock import take_lock
+from .marks import marks_of
+from .staging import LOCK, PREFIX, Staging, find_staging
+
+if TYPE_CHECKING:
+    from collections import Counter
+    from collections.abc import AsyncGenerator, Sequence
+
+    from trio_amqp10.tools.cli.management_client import Entity, ManagementClient
+
+_PAGE: Final = 500
+"""Messages that one request looks at."""
+_PATIENCE: Final = 10.0
+"""Seconds to wait for the connection of an earlier run to be over."""
+_PAUSE: Final = 0.1
+_KEPT: Final = ("dead-letter", "max-priority")
+"""The rules that a staging queue has from its queue.
+
+Where messages go that expire, and the order of the others.
+"""
+
+
+class ContainerEnd:
+    """A container.
+
+    Args:
+        connection: a connection to it.
+        client: its management, over that connection.
+        name: its place, for people.
+    """
+
+    kind = "container"
+
+    def __init__(self, connection: amqp.Connection, client: ManagementClient, name: str) -> None:
+        self.connection = connection
+        self.client = client
+        self.name = name
+
+    def node_address(self, queue: str) -> str:
+        """Return the address to which links to a queue attach."""
+        return queue
+
+    @asynccontextmanager
+    async def lock(self) -> AsyncGenerator[None, None]:
+        """Be the only run of the command at this container.
+
+        Wait for the connection of an earlier run to end.
+
+        Raises:
+            CommandError: another run is there.
+
+        Cancelled: the lock is free.
+        """
+        with suppress(OperationError):  # An earlier run has left it there.
+            await self.client.request("CREATE", {"exclusive": True}, type="queue", name=LOCK)
+        async with AsyncExitStack() as stack:
+            await take_lock(
+                self.name,
+                lambda: stack.enter_async_context(self.connection.open_receiver(LOCK, credit=0)),
+                amqp.LinkRefusedError,
+            )
+            try:
+                yield
+            finally:
+                await stack.aclose()
+                with suppress(CommandError, amqp.AmqpError):  # It does no harm.
+                    await self.client.request("DELETE", type="queue", name=LOCK, if_unused=True)
+
+    # -- queues -----------------------------------------------------------------------------
+
+    async def queues(self) -> list[Entity]:
+        """Return all queues but those of this command.
+
+        Cancelled: nothing has changed.
+        """
+        return [each for each in await self.client.list("queue") if not each["name"].startswith(PREFIX)]
+
+    async def staged(self) -> list[Staging]:
+        """Return the staging queues that earlier runs have left.
+
+        Cancelled: nothing has changed.
+        """
+        found = [find_staging(each["name"]) for each in await self.client.list("queue")]
+        return [each for each in found if each is not None]
+
+    async def figures(self, queue: str) -> Figures | None:
+        """Return the figures of a queue; None if it does not exist.
+
+        Cancelled: nothing has changed.
+        """
+        try:
+            found: Entity = await self.client.request("READ", type="queue", name=queue)
+        except OperationError as fault:
+            if fault.status == 404:
+                return None
+            raise
+        return Figures(
+            ready=found["ready"],
+            busy=found["depth"] - found["ready"],
+            octets=found["octets"],
+            consumers=found["consumers"],
+        )
+
+    async def definitions(self) -> dict[str, Any]:
+        """Return all definitions, but for those of this command.
+
+        Cancelled: nothing has changed.
+        """
+        reply = await self.client.request("EXPORT", **ITSELF)
+        found: dict[str, Any] = json.loads(reply["definitions"])
+        found["queues"] = [each for each in found["queues"] if not each["name"].startswith(PREFIX)]
+        return found
+
+    async def define(self, definitions: dict[str, Any], *, keep: bool) -> None:
+        """Make what the definitions contain.
+
+        Args:
+            definitions: in the form of ``amqp10 definitions export``.
+            keep: whether a declared queue that exists with other rules keeps these, and is reported on stderr.
+
+        Raises:
+            CommandError: the container leaves something else out.
+
+        Cancelled: some of it may be made.
+        """
+        text = json.dumps({"trio-amqp10": 1, **definitions})
+        reply = await self.client.request("IMPORT", {"definitions": text}, **ITSELF, patience=None)
+        left: list[str] = []
+        for kind, name, reason in reply["left-out"]:
+            known = kind == "declared-queues" and await self.figures(name) is not None
+            if known and keep:
+                say(f"amqp10: queue {name}: it exists at {self.name}, and keeps its rules: {reason}")
+            else:
+                left.append(f"{name!r} of {kind} ({reason})")
+        if left:
+            raise CommandError(
+                f"{self.name} refuses definitions, so no message was moved: {'; '.join(left)}; --accept-differences keeps a queue "
+                "that exists with other rules"
+            )
+
+    async def find_marked(self, queue: str, batch: str) -> Counter[str]:
+        """Return which messages of a batch a queue has, by their digests.
+
+        Cancelled: nothing has changed.
+        """
+        return marks_of(await self.look_at(queue), batch)
+
+    async def look_at(self, queue: str) -> list[amqp.Message]:
+        """Return the ready messages of a queue, without taking them.
+
+        Cancelled: nothing has changed.
+        """
+        found: list[amqp.Message] = []
+        while True:
+            reply = await self.client.request(
+                "BROWSE", name=queue, offset=len(found), count=_PAGE, patience=None
+            )
+            some: Sequence[dict[str, Any]] = reply["messages"]
+            if not some:
+                return found
+            found += [amqp.Message.from_payload(bytes(each["message"])) for each in some]
+
+    async def hold(self, queue: str, seconds: int) -> None:
+        """Let a queue take and give no messages for so many seconds; 0 ends it.
+
+        Cancelled: it may be held.
+        """
+        await self.client.request("HOLD", name=queue, seconds=seconds)
+
+    async def redirect(self, queue: str, url: str) -> None:
+        """Send all links of a queue to this URL, and new ones too.
+
+        Cancelled: they may be.
+        """
+        await self.client.request("REDIRECT", name=queue, target=url)
+
+    # -- staging ----------------------------------------------------------------------------
+
+    async def make_staging(self, staging: Staging) -> None:
+        """Create a staging queue.
+
+        Cancelled: it may exist.
+        """
+        try:
+            queue: Entity = await self.client.request("READ", type="queue", name=staging.queue)
+        except OperationError as fault:
+            raise CommandError(f"{self.name}: {fault}") from None
+        rules = {rule: queue[rule] for rule in _KEPT if queue[rule] is not None}
+        if queue["durable"]:
+            rules["durable"] = True
+        await self.client.request("CREATE", rules, type="queue", name=staging.address)
+
+    async def move(self, source: str, target: str, count: int | None = None) -> int:
+        """Move ready messages, each exactly once; return how many.
+
+        Cancelled: each is at one of the two.
+        """
+        reply = await self.client.request("MOVE", name=source, target=target, count=count, patience=None)
+        return int(reply["count"])
+
+    async def delete_staging(self, staging: Staging) -> None:
+        """Delete an empty staging queue.
+
+        Raises:
+            OperationError: it is not empty.
+
+        Cancelled: it may be deleted.
+        """
+        await self.client.request("DELETE", type="queue", name=staging.address, if_empty=True)
+
+    async def drop_staging(self, staging: Staging) -> None:
+        """Delete a staging queue with its messages.
+
+        Cancelled: it may be deleted.
+        """
+        await self.client.request("DELETE", type="queue", name=staging.address)
+
+    async def until_idle(self, queue: str) -> None:
+        """Wait until no message of a queue is with a consumer, which an earlier run was.
+
+        Raises:
+            CommandError: some are.
+
+        Cancelled: nothing has changed.
+        """
+        end = trio.current_time() + _PATIENCE
+        while (found := await self.figures(queue)) is not None and found.busy:
+            if trio.current_time() > end:
+                raise CommandError(
+                    f"{self.name}: {found.busy} messages of {queue!r} are with a consumer: end it, and run the command again"
+                )
+            await trio.sleep(_PAUSE)
+
+    def __repr__(self) -> str:
+        return f"<ContainerEnd {self.name}>"

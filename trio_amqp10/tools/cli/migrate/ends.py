@@ -1,0 +1,76 @@
+"""Connect to a broker, and find out of which kind it is.
+
+Knows both kinds of ends; knows no plan.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.net.urls import parse_url
+from trio_amqp10.rabbitmq import ManagementError, open_management
+from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.dial_management import management_url
+from trio_amqp10.tools.cli.management_client import ManagementClient
+
+from .container_end import ContainerEnd
+from .rabbitmq_end import RabbitMQEnd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from trio_amqp10.tools.cli.dial_options import DialOptions
+
+End: TypeAlias = ContainerEnd | RabbitMQEnd
+
+_PRODUCT: Final = "RabbitMQ"
+_PATIENCE: Final = 5.0
+"""Seconds to wait for the first answer of RabbitMQ."""
+
+
+@asynccontextmanager
+async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
+    """Connect to a container or to RabbitMQ 4.
+
+    Args:
+        url: a URL of AMQP 1.0, or of 0-9-1 with a virtual host.
+        dial: the options for dialling.
+
+    Raises:
+        CommandError: it is neither.
+        OSError, AmqpError: as ``open_connection``.
+
+    Cancelled: the connection is closed.
+    """
+    where, host = management_url(url)
+    name = parse_url(where).authority
+    if host is not None:
+        async with dial.dial(where, hostname=host) as connection:
+            known = connection.remote.properties.get("product")
+        if known == _PRODUCT:  # which takes a virtual host only in this form
+            host = f"vhost:{host}"
+    async with dial.dial(where, hostname=host) as connection, AsyncExitStack() as stack:
+        refusals: list[str] = []
+        if connection.remote.properties.get("product") != _PRODUCT:
+            try:
+                requester = await stack.enter_async_context(connection.open_requester("$management"))
+            except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
+                refusals.append(f"$management: {refused}")
+            else:
+                yield ContainerEnd(connection, ManagementClient(requester), name)
+                return
+        try:
+            broker = await stack.enter_async_context(open_management(connection))
+            with trio.fail_after(_PATIENCE), suppress(ManagementError):  # Any answer is one of RabbitMQ.
+                await broker.queue("amqp10")
+        except (amqp.LinkRefusedError, amqp.SessionEndedError, trio.TooSlowError) as refused:
+            refusals.append(f"/management: {refused}")
+            raise CommandError(
+                f"{name} is neither a container with $management nor RabbitMQ 4 ({'; '.join(refusals)}): a container has it with "
+                '"amqp10 serve --management"'
+            ) from None
+        yield RabbitMQEnd(connection, broker, name)

@@ -1,0 +1,126 @@
+"""Changes of a container by SIGHUP: users, rights, quotas, rules of queues.
+
+Everything is read and checked before anything is changed. What cannot be changed is reported, and needs a restart. Knows no click.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from trio_amqp10.broker.nodes.queue import Queue
+
+from .command_runner import CommandError
+from .node_rules import policy_of
+from .rights_file import ReplaceableRules
+from .serve_options import SERVE_OPTIONS
+
+if TYPE_CHECKING:
+    import trio_amqp10 as amqp
+
+    from .serve import ServeOptions
+
+_APPLIED: Final = frozenset({"users", "users_file", "rights", "quotas", "queues", "topics"})
+_MOST: Final = 20
+"""The most queues to report one by one."""
+
+
+def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> list[str]:
+    """Change a container to the new options; return lines about it for people.
+
+    Raises:
+        CommandError: a queue cannot be made or changed; nothing has changed.
+    """
+    changed: list[str] = []
+    restart = [
+        option.key
+        for option in SERVE_OPTIONS
+        if option.name not in _APPLIED and getattr(old, option.name) != getattr(new, option.name)
+    ]
+    queues, later = _queue_changes(container, old, new)
+    if old.quotas != new.quotas:
+        if container.accounts is None or new.quotas is None:
+            restart.append("quotas")
+        else:
+            container.accounts.replace(new.quotas)
+            changed.append("quotas")
+    if old.rights != new.rights:
+        if isinstance(container.authorise, ReplaceableRules) and new.rights is not None:
+            container.authorise.rules = new.rights.rules()
+            container.review()
+            changed.append("rights")
+        else:
+            restart.append("rights")
+    if (old.users, old.users_file) != (new.users, new.users_file):
+        changed.append("users")
+    changed += _change_queues(container, queues)
+    for topic in dict.fromkeys(new.topics):
+        if topic not in container.nodes:
+            container.add_topic(topic)
+            changed.append(f"topic {topic} added")
+    gone = [f"topic {topic}" for topic in old.topics if topic not in new.topics]
+    lines = [f"changed: {', '.join(changed)}"] if changed else ["nothing else changed"]
+    if restart:
+        lines.append(f"needs a restart: {', '.join(restart)}")
+    return lines + _few(
+        [*later, *(f"{each} is no longer in the file, and stays until a restart" for each in gone)]
+    )
+
+
+def _queue_changes(
+    container: amqp.Container, old: ServeOptions, new: ServeOptions
+) -> tuple[list[tuple[str, dict[str, Any], Queue | None]], list[str]]:
+    """Return the queues to make or to change, and what is left as it is."""
+    before = dict(old.queues)
+    wanted = dict(new.queues)
+    todo: list[tuple[str, dict[str, Any], Queue | None]] = []
+    later = [
+        f"queue {name} is no longer in the file, and stays until a restart"
+        for name in before
+        if name not in wanted
+    ]
+    for name, rules in wanted.items():
+        node = container.nodes.get(name)
+        if before.get(name) == rules and node is not None:
+            continue
+        if node is not None and not isinstance(node, Queue):
+            raise CommandError(f"queue {name}: the address is taken by {node!r}")
+        if node is not None and rules.get("durable") != before.get(name, {}).get("durable"):
+            later.append(f"queue {name}: durable needs a restart")
+        try:
+            policy_of(rules)
+        except click.BadParameter as wrong:
+            raise CommandError(f"queue {name}: {wrong.message}") from None
+        todo.append((name, rules, node))
+    return todo, later
+
+
+def _change_queues(
+    container: amqp.Container, todo: list[tuple[str, dict[str, Any], Queue | None]]
+) -> list[str]:
+    changes: list[str] = []
+    for name, rules, node in todo:
+        if node is None:
+            container.add_queue(name, **rules)
+            changes.append(f"queue {name} added")
+            continue
+        policy = policy_of(rules)
+        rows = [
+            f"{each.name.replace('_', '-')} {_shown(getattr(node.policy, each.name))} -> {_shown(getattr(policy, each.name))}"
+            for each in fields(policy)
+            if getattr(node.policy, each.name) != getattr(policy, each.name)
+        ]
+        if rows:
+            node.update(policy)
+            changes.append(f"queue {name} ({', '.join(rows)})")
+    return _few(changes)
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _few(lines: list[str]) -> list[str]:
+    return lines if len(lines) <= _MOST else [*lines[:_MOST], f"and {len(lines) - _MOST} more"]
