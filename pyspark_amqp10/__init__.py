@@ -1,4 +1,4 @@
-"""Spark looks into packages called ``pyspark_...`` for this name: so ``format("amqp10")`` needs no registration."""
+"""Registers ``format("amqp10")``; Spark finds ``DefaultSource`` in ``pyspark_*``."""
 
 from trio_amqp10.spark.datasource import Amqp10DataSource as DefaultSource
 

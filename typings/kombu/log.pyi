@@ -1,0 +1,3 @@
+import logging
+
+def get_logger(logger: str) -> logging.Logger: ...

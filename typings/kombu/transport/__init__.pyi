@@ -1,0 +1,3 @@
+from typing import Any
+
+TRANSPORT_ALIASES: dict[str, Any]

@@ -1,0 +1,5 @@
+from typing import BinaryIO
+
+from . import Table
+
+def write_table(table: Table, where: BinaryIO) -> None: ...
