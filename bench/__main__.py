@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from .registry import Figures, Row
 
-__all__ = ["main", "measure"]
-
 assert rows
 QUICK = 0.004
 

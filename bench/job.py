@@ -10,8 +10,6 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-__all__ = ["Job", "Kind"]
-
 Kind = Literal["bytes", "id", "full"]
 """The three messages: octets alone; with a message-id; with a header, six properties and three application-properties."""
 

@@ -14,7 +14,7 @@ import trio
 from tests.interop import rabbitmq
 from tests.interop.peers import PEERS, is_missing
 from trio_amqp10 import amqp091
-from trio_amqp10.cli.certs import CertsOptions, certs
+from trio_amqp10.tools.cli.certs import CertsOptions, certs
 
 from .processes import Server
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from .job import Job
-
-__all__ = ["Lab", "delete_queue", "new_queue"]
 
 _names = count(1)
 

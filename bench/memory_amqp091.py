@@ -18,11 +18,11 @@ import trio
 import trio.lowlevel
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.fields import USUAL
-from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.server.protocol import Amqp091
+from trio_amqp10.amqp091.wire.fields import USUAL
+from trio_amqp10.amqp091.wire.frames import METHOD, PROTOCOL_HEADER, frame
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
 from trio_amqp10.net.dialect import AcceptedConnection
 from trio_amqp10.net.login_failures import HostLoginFailures, LoginFailures
 from trio_amqp10.net.transport_layers import Transport
@@ -30,9 +30,7 @@ from trio_amqp10.net.transport_layers import Transport
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = ["GOALS", "main", "measure"]
+    from trio_amqp10.amqp091.wire.methods import Method
 
 GOALS = {"connection": 20 * 1024, "channel": 1536, "consumer": 1024}
 """Octets that each may cost."""

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["NAMES", "THEMES", "digest", "figures_of", "write"]
-
 THEMES: Final = {
     "light": {"ink": "#1a1c1e", "grid": "#d5d9dd", "bars": ("#0b6e99", "#c8782a", "#7b8794", "#a33b5e")},
     "dark": {"ink": "#e6e8ea", "grid": "#3d444b", "bars": ("#4fb3e0", "#e8a15c", "#9aa5b1", "#e07a9c")},

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from .job import Job
 
-__all__ = ["PEERS", "ROOT", "Server", "Taken", "run_alone", "run_pair", "run_with", "serve"]
-
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = Path(os.environ.get("PEERS", ROOT / ".peers"))
 DEADLINE = 240.0
@@ -39,6 +37,8 @@ _PROGRAMS = {
     "held": ["-m", "bench.sides.held"],
     "bare": ["-m", "bench.sides.bare"],
     "ours091": ["-m", "bench.sides.ours091"],
+    "aio": ["-m", "bench.sides.aio_side"],
+    "celery": ["-m", "bench.sides.celery_side"],
     "proton": [str(PEERS / "proton/bin/python"), str(_SIDES / "proton_side.py")],
     "rhea": ["node", str(_SIDES / "rhea_side.js")],
     "azure": [str(PEERS / "azure/bin/python"), str(_SIDES / "azure_codec.py")],

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from .lab import Lab
 
-__all__ = ["ROWS", "Figures", "Gate", "Key", "Row", "row"]
-
 Key = tuple[str, str]
 """Who, and what of theirs: ``("ours", "sender us")``."""
 Figures = dict[Key, float]

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from .registry import Figures, Gate, Row
 
-__all__ = ["FILE", "commit", "is_compiled", "load", "save", "slope", "summary"]
-
 FILE: Final = FOLDER / "speed.json"
 """Where the page and the plots look."""
 

@@ -16,8 +16,6 @@ import trio
 
 import trio_amqp10 as amqp
 
-__all__ = ["BODY", "message"]
-
 BODY = 256
 PROBES = 100
 

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .registry import Row
 
-__all__ = ["columns", "figure", "gate_line", "shown"]
-
 
 def figure(value: float) -> str:
     """With three digits or so."""

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from trio_amqp10 import Message
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.translate import to_publication, to_sections
-from trio_amqp10.message import encode_message
+from trio_amqp10.amqp091.conversion.translate import to_publication, to_sections
+from trio_amqp10.amqp091.wire.content import BasicProperties
+from trio_amqp10.amqp10.message import encode_message
 
 from .lines import Span, read_job, tell
 from .messages import maker

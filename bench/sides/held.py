@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.message import encode_message
+from trio_amqp10.amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.message import encode_message
 
 from .lines import raise_file_limit, read_job, tell
 

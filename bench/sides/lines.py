@@ -13,8 +13,6 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
-__all__ = ["Span", "go", "raise_file_limit", "read_job", "tell"]
-
 
 def read_job() -> SimpleNamespace:
     """The job of the command line, on the processor that it names."""

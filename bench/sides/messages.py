@@ -9,8 +9,6 @@ from trio_amqp10 import Message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["maker", "reader"]
-
 
 def maker(kind: str, size: int, *, durable: bool) -> Callable[[int], Any]:
     """Makes message number n, anew each time."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.engine.limits import Limits
 
 from .lines import Span, go, raise_file_limit, read_job, tell
 from .messages import maker, reader

@@ -1,0 +1,80 @@
+"""Through a queue of ``amqp10 serve`` while an operator has its page open, and without HTTP."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import urllib.request
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from bench.job import Job
+from bench.processes import serve
+from bench.registry import Figures, Gate, row
+from bench.rows.queues import SERVER, Queue, through
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from bench.lab import Lab
+
+OPEN, CLOSED = "page open", "no HTTP"
+PAUSE = 2.0
+"""Seconds between two readings of the overview, as in ``main.js``."""
+REQUESTS = ("overview", "history?span=60")
+
+
+def free_port() -> int:
+    """A port of this machine that nobody has now."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port: int = found.getsockname()[1]
+        return port
+
+
+@contextmanager
+def watching(port: int) -> Iterator[None]:
+    """Read what the open page reads, as often as it does."""
+    over = threading.Event()
+    failures: list[Exception] = []
+
+    def read() -> None:
+        try:
+            while not over.wait(PAUSE):
+                for request in REQUESTS:
+                    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/amqp10/{request}") as answer:
+                        json.load(answer)
+        except Exception as failure:
+            failures.append(failure)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        yield
+    finally:
+        over.set()
+        reader.join()
+    if failures:
+        raise failures[0]
+
+
+@row(
+    "queue-page-open",
+    "Full message, transient, through a queue in memory: while the page is open, and without HTTP.",
+    gates=(Gate(top=(OPEN, SERVER), bottom=(CLOSED, SERVER), most=1.03),),
+    quiet=True,
+)
+def _page_open(lab: Lab) -> Iterator[Callable[[], Figures]]:
+    job = Job(role="", count=lab.count(300_000), message="full", durable=False)
+    port = free_port()
+    with ExitStack() as stack:
+        closed = Queue(CLOSED, stack.enter_context(serve()), "bench")
+        watched = Queue(OPEN, stack.enter_context(serve("--http", f"http://127.0.0.1:{port}")), "bench")
+
+        def measure() -> Figures:
+            found = through(closed, job)
+            with watching(port):
+                return found | through(watched, job)
+
+        yield measure
