@@ -1,4 +1,7 @@
-"""Request and reply, several at once over one link pair: ``python examples/ask.py amqp://localhost:5672``."""
+"""Send several requests at once over one pair of links.
+
+Run it with ``python examples/ask.py amqp://localhost:5672``.
+"""
 
 import sys
 

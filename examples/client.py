@@ -1,4 +1,4 @@
-"""Send two messages to a queue, and take them off again: ``python examples/client.py amqp://localhost:5672``."""
+"""Send two messages to a queue, and receive them: ``python client.py URL``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Whoever dials, either side may open links: here the listener sends, and the dialler only answers."""
+"""Open links from either side: the listener sends, and the dialler receives."""
 
 import trio
 
@@ -6,14 +6,14 @@ import trio_amqp10 as amqp
 
 
 async def feed(connection: amqp.Connection) -> None:
-    """The listening side: opens a link to whoever has dialled."""
+    """Send, as the listening side, on a link to the peer that has dialled."""
     async with connection.open_sender("temperatures") as sender:
         for celsius in (21.5, 21.7, 21.4):
             await sender.send(celsius)
 
 
 async def sensor_display(connection: amqp.Connection) -> list[float]:
-    """The dialling side: waits for the link, and takes what comes."""
+    """Wait, as the dialling side, for the link, and receive its messages."""
     seen: list[float] = []
     async for link in connection.incoming_links():
         assert isinstance(link, amqp.IncomingReceiver)

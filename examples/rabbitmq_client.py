@@ -1,4 +1,4 @@
-"""Declare, publish and consume at RabbitMQ 4: ``python examples/rabbitmq_client.py amqp://guest:guest@localhost:5672``."""
+"""Declare, publish and consume at RabbitMQ 4: ``python rabbitmq_client.py URL``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Send a number each second, whatever becomes of the peer: ``python examples/reconnecting.py amqp://localhost:5672``."""
+"""Send a number each second, and reconnect: ``python reconnecting.py URL``."""
 
 import sys
 
@@ -18,7 +18,9 @@ async def main(url: str, count: int = sys.maxsize, seconds: float = 1.0) -> None
         nursery.start_soon(report, connection)
         async with connection.open_sender("numbers") as sender:
             for number in range(count):
-                await sender.send(number)  # waits while the peer is away, and sends again what was in doubt
+                await sender.send(
+                    number
+                )  # waits while the connection is lost; sends unconfirmed messages again
                 print("accepted", number)
                 await trio.sleep(seconds)
         nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""A service without a broker: peers dial it and send orders. ``python examples/service.py amqp://127.0.0.1:5672``."""
+"""Serve orders of peers without a broker: ``python service.py URL``."""
 
 import sys
 

@@ -1,10 +1,12 @@
-"""Orders joined with their payments: two queues in one streaming query, kept as Parquet. ``python spark_join.py [URL]``.
+"""Join orders with their payments in Spark: ``python spark_join.py [URL]``.
+
+One streaming query reads two queues, and writes Parquet.
 
 It sends orders and payments of one morning, made with a seed, to the queues ``join-orders`` and ``join-payments``: of a container in
 this process, or of the peer at ``URL``, whose queues it then empties. An order counts as paid if its payment came within ten minutes.
 Spark keeps an order in its state until the watermark, which is that of the slower queue, has passed those ten minutes: then no
 payment of it can come any more, and an order without one is written as unpaid. The program takes what is there, prints how many orders
-are paid, unpaid, and too young to tell, with three that are unpaid, and ends. In a folder that lasts, the next run would go on from there.
+are paid, unpaid, and too recent to decide, with three that are unpaid, and ends. With a lasting folder, the next run would continue from there.
 """
 
 import random
@@ -34,7 +36,10 @@ Event = tuple[int, datetime]
 
 
 def morning(count: int, seed: int = 10) -> tuple[list[Event], list[Event]]:
-    """Orders, one every half minute, and payments of four in five of them, some too late; each in order of time."""
+    """Return orders, one every half minute, and payments, in order of time.
+
+    Four in five orders are paid, some of them too late.
+    """
     chance = random.Random(seed)
     begin = datetime(2026, 1, 1, 8, tzinfo=UTC)
     orders = [(number, begin + timedelta(seconds=30 * number)) for number in range(count)]
@@ -92,7 +97,7 @@ def main(url: str | None = None) -> None:
     with nullcontext(url) if url else running_container() as peer, tempfile.TemporaryDirectory() as folder:
         try:
             trio.run(send, peer, {ORDERS: orders, PAYMENTS: payments})
-        except (OSError, amqp.AmqpError) as wrong:  # nobody is there, or it is no URL
+        except (OSError, amqp.AmqpError) as wrong:  # no server listens there, or it is no URL
             sys.exit(f"{wrong}\n{USAGE}")
         print("Spark runs on", prepare())
         paid, unpaid = join(peer, folder)

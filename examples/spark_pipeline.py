@@ -1,7 +1,7 @@
-"""An access log through Spark: from a queue to counts by minute, in Parquet and on a topic. ``python spark_pipeline.py``.
+"""Count an access log in Spark, into Parquet and a topic: ``spark_pipeline.py``.
 
 A container in this process has the lines of a log, made with a seed. Spark takes them from their queue, counts requests by minute
-and status, keeps the counts, and sends them to a topic, where somebody listens. Spark blocks, so it has a thread.
+and status, keeps the counts, and sends them to a topic, which a receiver reads. Spark blocks, so it has its own thread.
 """
 
 import json
@@ -41,7 +41,10 @@ def access_log(count: int, seed: int = 10) -> Iterator[str]:
 
 
 def pipeline(url: str, folder: str) -> None:
-    """Queue to Parquet, Parquet to topic; each query takes what is there, and would go on from there another day."""
+    """Copy the queue to Parquet, and Parquet to the topic.
+
+    Each query reads the available rows; another run would continue after them.
+    """
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as f
 
@@ -92,7 +95,7 @@ async def main(lines: int) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))
             receiver.grant(lines)
-            for delivery in await receiver.drain():  # all that the topic has told
+            for delivery in await receiver.drain():  # all messages of the topic
                 row = json.loads(delivery.message.body)
                 told[str(delivery.message.subject)] += row["count"]
                 by_minute[row["minute"]] += row["count"]

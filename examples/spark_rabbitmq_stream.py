@@ -1,4 +1,6 @@
-"""A stream of RabbitMQ 4 into Parquet, and from there into another stream: ``python spark_rabbitmq_stream.py URL``.
+"""Copy a RabbitMQ 4 stream to Parquet, and to another stream, in Spark.
+
+Run it with ``python spark_rabbitmq_stream.py URL``.
 
 ``URL`` is that of a RabbitMQ 4, such as ``amqp://guest:guest@localhost:5672``. Two streams are made there for this run, and deleted at its end.
 A stream keeps and numbers its messages, so Spark needs no spool: its checkpoint has the number up to which it has read. The first run of the query
@@ -81,7 +83,7 @@ def main(url: str) -> None:
     clicks, tea = map(rabbitmq.queue_address, names)
     try:
         trio.run(declare, url, *names)
-    except (OSError, amqp.AmqpError) as wrong:  # nobody is there, or it is no URL
+    except (OSError, amqp.AmqpError) as wrong:  # no server listens there, or it is no URL
         sys.exit(f"{wrong}\n{USAGE}")
     try:
         print("Spark runs on", prepare())

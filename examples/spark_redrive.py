@@ -1,7 +1,9 @@
-"""Send dead letters that a filter selects back to the queues in which they died. ``python spark_redrive.py [URL QUEUE FOLDER FILTER]``.
+"""Send selected dead letters back to the queues in which they died.
 
-``QUEUE`` of the peer at ``URL`` has dead letters of a ``Container``: ``x-opt-deadletter-source`` says where each died, the reason and the
-condition stand beside it. ``FILTER`` is a JMS selector over properties and annotations, for example ``subject = 'tea'`` or
+Run it with ``python spark_redrive.py [URL QUEUE FOLDER FILTER]``.
+
+``QUEUE`` of the peer at ``URL`` has dead letters of a ``Container``: ``x-opt-deadletter-source`` is the queue in which each died, and other
+annotations have the reason and the condition. ``FILTER`` is a JMS selector over properties and annotations, for example ``subject = 'tea'`` or
 ``amqp.annotation.x-opt-deadletter-reason = 'expired'``. The peer applies it, so all other dead letters stay where they are.
 Without arguments a container in this process has two queues, whose consumer rejects all orders, and those that were rejected because the
 shop was closed are sent again. It prints how many messages were sent, and in the second case how many each queue has now; then it ends.
@@ -42,7 +44,7 @@ def redrive(url: str, queue: str, folder: str, selector: str) -> int:
         columns="message_annotations,raw",
         includeRaw="true",
     )
-    source = f.get_json_object(f.col("message_annotations")[SOURCE], "$")  # values of the map are JSON
+    source = f.col("message_annotations")[SOURCE]
     again = dead.load().select(source.alias("address"), "raw").writeStream.format("amqp10").option("url", url)
     query = again.option("checkpointLocation", f"{folder}/checkpoint").trigger(availableNow=True).start()
     query.awaitTermination()
@@ -63,7 +65,10 @@ async def check(url: str, queue: str, selector: str) -> None:
 
 
 async def reject_all(url: str, queues: list[str]) -> None:
-    """Twenty orders in each queue, all rejected: some because the shop is closed, others for good."""
+    """Send twenty orders to each queue, and reject all.
+
+    Some are rejected because the shop is closed, others because they are invalid.
+    """
     async with amqp.open_connection(url) as connection:
         for queue in queues:
             async with connection.open_sender(queue) as sender, connection.open_receiver(queue) as receiver:

@@ -1,4 +1,4 @@
-"""A program for Azure Service Bus, and its test without Azure: pip install azure-servicebus, and run with pytest."""
+"""Test a program for Azure Service Bus (pip install azure-servicebus pytest)."""
 
 from azure.servicebus import ServiceBusClient, ServiceBusMessage, ServiceBusSubQueue
 
@@ -6,7 +6,7 @@ from trio_amqp10.testing import service_bus
 
 
 def bill(client: ServiceBusClient) -> int:
-    """The program: take what was ordered, complete it, and put aside what is no order."""
+    """The program: complete all orders, and dead-letter other messages."""
     done = 0
     with client.get_queue_receiver("orders", max_wait_time=1) as receiver:
         for message in receiver:

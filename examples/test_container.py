@@ -1,4 +1,4 @@
-"""Test a service: the container of ``container.py``, over memory, as a peer sees it. Run with pytest."""
+"""Test a service in memory: the container of ``container.py``, from a peer."""
 
 import pytest
 from container import container

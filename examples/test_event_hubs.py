@@ -1,4 +1,4 @@
-"""A program for Azure Event Hubs, and its test without Azure: pip install azure-eventhub, and run with pytest."""
+"""Test a program for Azure Event Hubs (pip install azure-eventhub pytest)."""
 
 from collections import Counter
 
@@ -8,7 +8,7 @@ from trio_amqp10.testing import event_hubs
 
 
 def count(client: EventHubConsumerClient, wanted: int) -> Counter[str]:
-    """The program: count what is clicked, from the beginning on, until there were so many clicks."""
+    """The program: count the clicks from the first event on, until ``wanted`` clicks."""
     clicks: Counter[str] = Counter()
 
     def on_event(_context: object, event: EventData) -> None:

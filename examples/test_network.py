@@ -1,4 +1,4 @@
-"""Test against a network that loses the connection in the middle, the same in every run."""
+"""Test with a network that loses the connection, at the same octet in each run."""
 
 import trio
 from trio.testing import trio_test
@@ -8,7 +8,7 @@ from trio_amqp10.testing import Cut, Line, open_container, open_proxy
 
 
 async def deliver(url: str, what: str) -> int:
-    """What is to be tested: sends until the peer has it; how many attempts that took."""
+    """The tested code: send until the peer accepts; return the number of attempts."""
     for attempt in range(1, 10):
         try:
             async with amqp.open_connection(url) as connection, connection.open_sender("orders") as sender:

@@ -1,4 +1,4 @@
-"""A program for RabbitMQ 4, and its test without it: pip install rabbitmq-amqp-python-client, and run with pytest."""
+"""Test a program for RabbitMQ 4 (pip install rabbitmq-amqp-python-client pytest)."""
 
 from rabbitmq_amqp_python_client import (
     AddressHelper,
@@ -16,7 +16,7 @@ from trio_amqp10.testing import rabbitmq
 
 
 def prepare(connection: Connection) -> None:
-    """The program: have a queue that gets all that is said about tea."""
+    """The program: declare a queue for all messages about tea."""
     management = connection.management()
     management.declare_exchange(ExchangeSpecification(name="orders", exchange_type=ExchangeType.topic))
     management.declare_queue(ClassicQueueSpecification(name="tea"))

@@ -1,4 +1,4 @@
-"""Test what a container never does: a peer that breaks the rules, frame by frame."""
+"""Test with a scripted peer that breaks the rules, frame by frame."""
 
 import pytest
 from trio.testing import trio_test
@@ -8,7 +8,7 @@ from trio_amqp10.testing import ScriptedPeer, Transfer, scripted_stream
 
 
 async def order(connection: amqp.Connection, what: str) -> bool:
-    """What is to be tested: whether the peer has taken the order."""
+    """The tested code: send an order; return whether the peer accepted it."""
     async with connection.open_sender("orders") as sender:
         try:
             await sender.send(what)
@@ -18,7 +18,7 @@ async def order(connection: amqp.Connection, what: str) -> bool:
 
 
 async def forgetful(peer: ScriptedPeer) -> None:
-    """Takes a message, and answers with what is no frame."""
+    """Receive a message, and answer with octets that are no frame."""
     await peer.accept_open()
     await peer.accept_begin()
     await peer.accept_attach(credit=1, target=amqp.Target(address="orders"))

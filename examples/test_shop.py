@@ -1,4 +1,4 @@
-"""Test code that speaks AMQP against a real peer inside the test: no socket, no broker, no waiting."""
+"""Test AMQP code with a real peer in memory: no socket, no broker, no waiting."""
 
 import trio
 from trio.testing import trio_test
@@ -8,7 +8,7 @@ from trio_amqp10.testing import open_container
 
 
 async def ship_orders(connection: amqp.Connection) -> None:
-    """What is to be tested: takes orders, and announces shipments."""
+    """The tested code: receive orders, and announce shipments."""
     async with connection.open_receiver("orders") as orders, connection.open_sender("shipments") as shipments:
         async for delivery in orders:
             await shipments.send({"shipped": delivery.message.body["id"]})

@@ -1,4 +1,4 @@
-"""Test code that is not trio, or not even Python: a container at a port, in a thread of its own."""
+"""Test code without trio, or without Python: a container in a thread, at a port."""
 
 import subprocess
 import sys

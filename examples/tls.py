@@ -1,4 +1,4 @@
-"""TLS with certificates on both sides: ``amqp10 certs certs``, then ``python examples/tls.py certs``."""
+"""Use TLS on both sides: ``amqp10 certs certs``, then ``python tls.py certs``."""
 
 import sys
 from functools import partial
@@ -10,7 +10,7 @@ import trio_amqp10 as amqp
 
 
 def common_name(certificate: amqp.tls.Certificate) -> str | None:
-    """Who a client is: the name that its certificate was made for."""
+    """Return the name of the client that has this certificate."""
     return certificate.common_name
 
 

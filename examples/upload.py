@@ -1,4 +1,4 @@
-"""A file larger than memory, sent and read block by block: ``python examples/upload.py FILE``."""
+"""Send a file larger than memory, block by block: ``python upload.py FILE``."""
 
 import hashlib
 import sys

@@ -1,4 +1,4 @@
-"""Competing consumers: three workers on one queue, each with as much credit as it has hands."""
+"""Competing consumers: three workers share a queue; credit limits each of them."""
 
 import sys
 

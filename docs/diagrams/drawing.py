@@ -1,4 +1,4 @@
-"""A drawing of boxes, arrows and words, as SVG; the same drawing gives the same octets.
+"""A drawing of boxes, arrows and words, as SVG; equal drawings give equal octets.
 
 Lengths are in pixels. A colour is a name of ``bench.plots.THEMES``: ``ink`` and ``grid``, or an index of its ``bars``.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PAGES", "Drawing", "Point", "toward"]
 
 PAGES: Final = {"light": "#ffffff", "dark": "#131416"}
-"""The page below the drawing: words get an edge of it, so that they can be read above a line."""
+"""The colour of the page: words get an edge of it, to be legible above a line."""
 
 Point = tuple[float, float]
 _HEAD: Final = 9.0
@@ -63,7 +63,7 @@ class Drawing:
         bold: bool = False,
         title: str = "",
     ) -> None:
-        """A box with lines of words in it, the first bold if there are more or if asked for."""
+        """Draw a box with lines of words; the first is bold if there are more lines."""
         (x, y), (width, height), edge = middle, size, self.colour(colour)
         inner = f"<title>{escape(title)}</title>" if title else ""
         self._lines.append(
@@ -96,7 +96,10 @@ class Drawing:
     def arrow(
         self, points: Sequence[Point], *, colour: str | int = "ink", dashed: bool = False, title: str = ""
     ) -> None:
-        """A line through two points, a curve by three (the second bends it), or by four; the last has the head."""
+        """Draw a line or a curve with an arrow head at the last of its points.
+
+        Two points make a line, three a curve that the second bends, four a curve that the second and third bend.
+        """
         *_, before, end = points
         neck = toward(end, before, _HEAD * 0.8)
         path = "M" + _pair(points[0]) + " LQC"[len(points) - 1] + " ".join(map(_pair, [*points[1:-1], neck]))

@@ -1,4 +1,4 @@
-"""Which drawing is in which file."""
+"""The files of the drawings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Final
 from bench.plots import THEMES
 
 from .overview import draw as draw_overview
+from .rooms import draw as draw_rooms
 from .sequences import SEQUENCES
 from .states import DIAGRAMS
 
@@ -21,12 +22,13 @@ def drawn() -> dict[str, str]:
     found: dict[str, str] = {}
     for theme in THEMES:
         found[f"overview-{theme}.svg"] = draw_overview(theme)
+        found[f"rooms-{theme}.svg"] = draw_rooms(theme)
         found |= {f"{name}-{theme}.svg": one.draw(theme) for name, one in (DIAGRAMS | SEQUENCES).items()}
     return found
 
 
 def write() -> None:
-    """Have the files say what the drawings do, and no file that is none."""
+    """Write the files of all drawings, and delete files without a drawing."""
     IMAGES.mkdir(exist_ok=True)
     files = drawn()
     for old in IMAGES.glob("*.svg"):

@@ -1,4 +1,4 @@
-"""What talks to what: the picture of the first page."""
+"""The picture of the first page: who connects to whom."""
 
 from __future__ import annotations
 

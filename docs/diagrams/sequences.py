@@ -1,4 +1,4 @@
-"""What two ends send to each other, from top to bottom: credit, windows, settlement, resumption."""
+"""Sequences of frames between two ends: credit, windows, settlement, resumption."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Sent(NamedTuple):
     """A frame.
 
     Attributes:
-        words: what it says.
+        words: the text beside it.
         back: from the right end to the left.
         lost: it does not arrive.
     """
@@ -29,7 +29,7 @@ class Sent(NamedTuple):
 
 
 class Note(NamedTuple):
-    """What an end knows then, beside its line; or what happens between both."""
+    """A note beside the line of an end, or between both."""
 
     left: str = ""
     right: str = ""

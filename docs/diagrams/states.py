@@ -1,7 +1,7 @@
 """State diagrams of connection, session, link and delivery.
 
 The steps come from the tables of the engine; here stands only where a state is drawn, and which arrows are bent. A delivery has no table
-in the engine: ``DELIVERY`` is what both ends say of it in the standard (2.6.12, 3.4), and a test drives two engines along it.
+in the engine: ``DELIVERY`` has the states of both ends in the standard (2.6.12, 3.4), and a test drives two engines along it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import hypot
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from trio_amqp10.engine.states import CONNECTION, LINK, SESSION
+from trio_amqp10.amqp10.engine.states import CONNECTION, LINK, SESSION
 
 from .drawing import Drawing, toward
 
@@ -29,7 +29,7 @@ _SIZE: Final = (122.0, 34.0)
 
 
 def steps(table: Mapping[object, Mapping[object, object]]) -> Table:
-    """What a table of the engine says, by names."""
+    """Return a table of the engine with names in place of members."""
     found: Table = {}
     for state, row in table.items():
         for step, after in row.items():
@@ -101,7 +101,7 @@ class Diagram(NamedTuple):
 
 
 def _edge_of(middle: Point, other: Point) -> Point:
-    """Where the way from the middle of a box to another point leaves the box."""
+    """Return the point where a line from the middle of a box leaves the box."""
     dx, dy = other[0] - middle[0], other[1] - middle[1]
     share = min(_SIZE[0] / 2 / abs(dx) if dx else 9e9, _SIZE[1] / 2 / abs(dy) if dy else 9e9)
     return toward(middle, other, hypot(dx, dy) * share + 1)
@@ -113,7 +113,10 @@ def _colour(names: list[str]) -> int:
 
 
 def _phrase(names: list[str]) -> str:
-    """``send close``; where a close with an error comes to the same, it is not said."""
+    """Return the label of a step, e.g. ``send close``.
+
+    A close with an error is left out if it has the same effect.
+    """
     plain = [
         name
         for name in names
