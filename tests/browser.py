@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Generator
     from pathlib import Path
 
-__all__ = ["Page", "open_page"]
-
 SECONDS: Final = 60.0
 _FLAGS: Final = (
     "--headless=new",

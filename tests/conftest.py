@@ -9,6 +9,7 @@ marked ``logs_errors``; and one that is marked fails if it does not.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -45,6 +46,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         marker = item.get_closest_marker("trio")
         if marker is not None and marker.kwargs.get("run", trio.run) is trio.run:
             item.add_marker(pytest.mark.trio(run=run_limited), append=False)
+
+
+def pytest_collection() -> None:
+    """Keep the garbage collector off what is imported and collected: it stays to the end."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Have the garbage collector see what is made from now on alone."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture
+def no_collector() -> Generator[None]:
+    """Keep pauses of the garbage collector out of what a test measures; it collects where the test asks for it."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
 
 
 class _Kept(logging.Handler):

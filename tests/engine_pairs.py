@@ -5,15 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from trio_amqp10.amqp091.faults import ReplyError as ReplyError091
-from trio_amqp10.amqp_fast.faults import ReplyError as ReplyErrorFast
+from trio_amqp10.amqp091.wire.faults import ReplyError as ReplyError091
+from trio_amqp10.amqp_fast.wire.faults import ReplyError as ReplyErrorFast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.endpoint_role import EndpointRole
-
-__all__ = ["EnginePair", "arrivals_of", "events_of", "octets_of", "refusal"]
+    from trio_amqp10.core.endpoint_role import EndpointRole
 
 
 class _Engine(Protocol):
@@ -53,9 +51,13 @@ def events_of(engine: Any) -> list[Any]:
 
 
 def arrivals_of(channel: Any) -> list[Any]:
-    found = []
-    while (arrival := channel.next_arrival()) is not None:
-        found.append(arrival)
+    """All that has arrived; a fault after it closes the channel, as a server does."""
+    found: list[Any] = []
+    try:
+        while (arrival := channel.next_arrival()) is not None:
+            found.append(arrival)
+    except ReplyError091 as fault:
+        channel.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
     return found
 
 

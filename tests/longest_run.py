@@ -15,8 +15,6 @@ import trio
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-__all__ = ["LongestRun", "measured_runs"]
-
 
 class LongestRun(trio.abc.Instrument):
     """Measures the runs of all tasks.

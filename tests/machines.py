@@ -19,17 +19,15 @@ import hypothesis
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, run_state_machine_as_test
 
-from tests.amqp091.test_machine import World
-from tests.amqp_10_3.test_machine import TwoEngines as Engines103
-from tests.amqp_fast.test_machine import TwoEngines as EnginesFast
-from tests.draft_2010.test_machine import DraftMachine
-from tests.engine.test_machine import Machine
-from tests.results import add_option, write
+from .amqp091.engine.test_machine import World
+from .amqp10.draft_2010.test_machine import DraftMachine
+from .amqp10.engine.test_machine import Machine
+from .amqp_10_3.engine.test_machine import TwoEngines as Engines103
+from .amqp_fast.engine.test_machine import TwoEngines as EnginesFast
+from .results import add_option, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-__all__ = ["main"]
 
 _LENGTH: Final = 60
 """Steps of a conversation, at most."""

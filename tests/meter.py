@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-__all__ = ["TooMuchError", "allocated", "steps"]
-
 _PACKAGE: Final = str(Path(trio_amqp10.__file__).parent)
 
 

@@ -1,6 +1,6 @@
 """``python -m tests.reliability``: the page about reliability, from the figures that runs have left in ``docs/results``.
 
-No figure is written by hand: a run that has left none is told to be missing.
+No figure is written by hand: the page reports a run without figures as missing.
 """
 
 from __future__ import annotations
@@ -8,16 +8,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.conformance.rst import ROOT, table, title
-
+from .conformance.rst import ROOT, between, table, title
 from .results import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-__all__ = ["PAGE", "render"]
-
 PAGE: Final = ROOT / "docs" / "reference" / "reliability.rst"
+README: Final = ROOT / "README.md"
 
 _HEAD: Final = """\
 .. Made by ``python -m tests.reliability`` of ``docs/results``: not to be edited.
@@ -25,9 +23,9 @@ _HEAD: Final = """\
 """
 
 _INTRODUCTION: Final = """\
-What was done to break this library, how often, and what came of it. Each figure comes from a file in ``docs/results`` that the
-run wrote; each command can be run again. What an attacker can and cannot do is told in :doc:`../threat-model`, and what the
-standard asks for, test by test, in :doc:`conformance`.
+This page lists the attempts to break this library, and their results. Each figure comes from a file in ``docs/results`` that a
+run wrote; you can repeat each command. :doc:`../threat-model` describes what an attacker can and cannot do, and :doc:`conformance`
+lists the requirements of the standard with their tests.
 
 """
 
@@ -126,7 +124,7 @@ def _spark_kills(figures: dict[str, Any]) -> str:
     head = (
         "peer",
         "spool",
-        "told apart by",
+        "distinguished by",
         "into",
         "killed",
         "sent",
@@ -227,11 +225,11 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "fuzz": (
         "Broken octets and hostile scripts",
         (
-            "``make fuzz``. Octets are thrown at everything that reads them, of all wires, and scripts of up to four"
-            " peers are played against a whole container, with and without a store, and against a program; each target has"
-            " its share of the time. The figures are those of several runs together. A failure is an exception that the"
-            " documentation does not name, an error in the log, a lease without a holder, a good client that is not served"
-            " afterwards, or too many steps or too much memory for so many octets."
+            "``make fuzz``. Each reader of octets, of all protocols, gets damaged octets. Scripts of up to four peers run"
+            " against a whole container, with and without a store, and against a client. Each target gets a share of the"
+            " time. The figures are totals of several runs. A failure is an exception that the documentation does not name,"
+            " an error in the log, a lease without a holder, a good client that is not served afterwards, or too many steps"
+            " or too much memory for the number of octets."
         ),
         "python -m tests.fuzz --total 20000000 --results docs/results/fuzz.json",
         _fuzz,
@@ -239,8 +237,8 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "machines": (
         "Two engines back to back",
         (
-            "Two engines of each wire do what chance says, at either end; neither may find fault with the other, and both must"
-            " count alike. ``make test`` does the same in small."
+            "Two engines of each protocol, connected to each other, take random steps. Neither may report an error of the"
+            " other, and the counts of both must be equal. ``make test`` takes fewer steps."
         ),
         "python -m tests.machines --steps 200000 --results docs/results/machines.json",
         _machines,
@@ -248,9 +246,9 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "mutants": (
         "Mutants",
         (
-            "``make mutants``. The code is changed in a small way, and a test has to fail. Those that change nothing have a"
-            " reason in ``tests/mutants/reasons.toml``; those that change letters of a text for people are not counted,"
-            " for tests hold what such a text says, not each letter."
+            "``make mutants``. For each small change of the code, a test must fail. Mutants that cannot change the behaviour"
+            " have a reason in ``tests/mutants/reasons.toml``. Mutants that only change letters of a text for people are not"
+            " counted, because tests check the meaning of such a text, not each letter."
         ),
         "python -m tests.mutants --results docs/results/mutants.json",
         _mutants,
@@ -258,26 +256,26 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "conformance": (
         "Statements of the standards",
         (
-            "``make conformance``. What a statement says is removed from the code, and one of the tests that the conformance page"
-            " names for it has to fail. A mutant that stands for several statements counts once. Plain mutants are"
-            " made of the same lines by rule: each comparison, each branch, each call and each assignment in turn."
+            "``make conformance``. The behaviour of a statement is removed from the code, and one of the tests that the conformance"
+            " page names for it must fail. A mutant that stands for several statements counts once. Plain mutants change"
+            " the same lines by rule: each comparison, each branch, each call and each assignment in turn."
         ),
         "python -m tests.conformance.mutants --several --results docs/results/conformance.json",
         _conformance,
     ),
     "kills": (
         "SIGKILL under load",
-        "``make soak``. A container with a store is killed again and again while messages and transactions come and go.",
+        "``make soak``. A container with a store is killed repeatedly while clients send and receive messages, in transactions too.",
         "python -m tests.soak --kills 500 --results docs/results/kills.json",
         _kills,
     ),
     "kills_dialects": (
         "SIGKILL under the other protocols",
         (
-            "``make soak``. A container with a store is killed again and again while clients of one protocol send durable messages. A"
+            "``make soak``. A container with a store is killed repeatedly while clients of one protocol send durable messages. A"
             " confirm of 0-9-1, the commit of a transaction of 10.3, the answer to a message of AMQP/Fast and an outcome of the draft count"
             " as accepted. One of the publishers of 0-9-1 is pika. Each queue has a consumer of the protocol and one of 1.0,"
-            " but for the draft, which is served in place of 1.0."
+            " except for the draft, which is served instead of 1.0."
         ),
         "python -m tests.soak --kills 10 --dialects 0-9-1 10.3 amqp-fast 1.0-draft-2010 --results docs/results/kills_dialects.json",
         _kills_dialects,
@@ -285,47 +283,47 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
     "spark_kills": (
         "SIGKILL under a Spark query",
         (
-            "``make soak-spark``. A producer fills a queue, a query moves it into files or into another queue, and somebody is killed:"
-            " the JVM, the program (script), Python's worker that reads, the container or RabbitMQ, a lane's process, an ``amqp10 spool`` of its own"
-            " (program). An object store (store) is not killed, but refuses connections for up to eight seconds."
+            "``make soak-spark``. A producer fills a queue, a query moves the messages into files or into another queue, and a process is"
+            " killed: the JVM, the program (script), the Python worker that reads, the container or RabbitMQ, the process of a lane, or a"
+            " separate ``amqp10 spool`` (program). An object store (store) is not killed, but refuses connections for up to eight seconds."
         ),
         "python -m tests.spark.kills --spool objects --peer stored --kills 120 --results docs/results/spark_kills.json",
         _spark_kills,
     ),
     "comebacks": (
-        "Connections that come back",
+        "Restored connections",
         "``make soak``. A sender and a receiver are opened once; servers are killed, transports are reset.",
         "python -m tests.soak.comebacks --breaks 500 --results docs/results/comebacks.json",
         _comebacks,
     ),
     "steady": (
         "An hour without a kill",
-        "``make steady``. What the process that serves has, sampled, and the slope of the second half.",
+        "``make steady``. Samples of the resources of the serving process, and the slope of the second half.",
         "python -m tests.soak --minutes 60 --results docs/results/steady.json",
         _steady,
     ),
     "hostile": (
         "Hostile peers beside good ones",
-        "``make hostile``. Each hostile peer does its worst once a second.",
+        "``make hostile``. Each hostile peer attacks once a second.",
         "python -m tests.soak.hostile --hostile 1000 --good 100 --seconds 60 --results docs/results/hostile.json",
         _hostile,
     ),
     "flooders": (
         "One flooder beside one good peer",
         (
-            "A flooder of each kind does its worst without a pause. The 99th of 100 times of a message there and back, and of the"
-            " processor time that the server had meanwhile, which does not change with what else the machine does."
+            "One flooder of each kind attacks without a pause. The figures are 99th percentiles of the round trip of a message,"
+            " and of the processor time of the server during it, which does not depend on other work of the machine."
         ),
         "python -m tests.soak.flooders --seconds 3.5 --results docs/results/flooders.json",
         _flooders,
     ),
     "repeat": (
-        "The tests, again and again",
+        "Repeated test runs",
         (
-            "All tests on a busy machine: one that fails in some runs is wrong. Where there are no busy loops beside, other"
-            " work kept the cores as busy: mutants that were tried, queries of Spark that were killed, all tests a second time."
-            " The load is an average over five minutes. With pauses, all processes of the tests stand still again and again,"
-            " for 0.3 to 0.7 s after 0.2 to 0.6 s."
+            "All tests run repeatedly on a busy machine: a test that fails in some runs is wrong. If there are no busy loops,"
+            " other work kept the cores busy: runs of mutants, Spark queries that were killed, or all tests a second time. The"
+            " load is an average over five minutes. With pauses, all processes of the tests are stopped for 0.3 to 0.7 s after"
+            " every 0.2 to 0.6 s."
         ),
         "python -m tests.repeat --runs 20 --results docs/results/repeat.json",
         _repeat,
@@ -351,5 +349,28 @@ def render() -> str:
     return "".join(parts).rstrip() + "\n"
 
 
+def with_proofs(readme: str) -> str:
+    """Return the README with the counts of the recorded runs between its marks."""
+    pages = _figures("conformance")["pages"]
+    statements, mutants, killed = (
+        sum(page[key] for page in pages) for key in ("statements", "mutants", "killed")
+    )
+    kills = _figures("kills")
+    noticed = f"Of {mutants:,} changes that each break one statement, the tests notice {killed:,}."
+    killing = f"while a container with a store was killed {kills['kills']:,} times by SIGKILL: {kills['lost']:,} lost."
+    made = (
+        f"- [{statements:,} statements](docs/reference/conformance.rst) of five specifications, listed with the tests that show them. "
+        f"{noticed}\n"
+        f"- [{kills['accepted']:,} messages accepted](docs/reference/reliability.rst) {killing}\n"
+    )
+    marks = ("<!-- proofs: made by python -m tests.reliability -->\n", "<!-- /proofs -->\n")
+    return between(readme, marks, made)
+
+
+def _figures(kind: str) -> Any:
+    return json.loads((FOLDER / f"{kind}.json").read_text())["figures"]
+
+
 if __name__ == "__main__":
     PAGE.write_text(render())
+    README.write_text(with_proofs(README.read_text()))

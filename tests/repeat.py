@@ -27,7 +27,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.results import add_option, commit, earlier, write
+from .results import add_option, commit, earlier, write
 
 if TYPE_CHECKING:
     from collections.abc import Generator

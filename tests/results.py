@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import argparse
 
-__all__ = ["FOLDER", "add_option", "commit", "earlier", "write"]
-
 _ROOT: Final = Path(__file__).resolve().parents[1]
 FOLDER: Final = _ROOT / "docs" / "results"
 """Where those are kept that the page is made of: ``--results docs/results/fuzz.json``."""

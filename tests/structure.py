@@ -1,7 +1,8 @@
-"""What the sources look like: chains, import circles, files, lines and functions, as figures.
+"""What the sources look like: chains, import circles, files, lines, functions and mirrored tests, as figures.
 
 ``python -m tests.structure`` prints them for every part of the package, and how many calls in how many files one message and
-one received chunk take (``bench.path``). ``test_structure`` holds the engine to its goals.
+one received chunk take (``bench.path``). ``test_structure`` holds the engine to its goals, and the package to its share of
+modules ``A/b.py`` whose tests are in ``tests/A/test_b.py``.
 """
 
 from __future__ import annotations
@@ -16,17 +17,16 @@ import trio_amqp10
 from bench import path as paths
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-__all__ = ["Function", "chains", "circles", "functions", "imports", "lines_of_code", "main", "tree_of"]
+    from collections.abc import Iterable, Iterator
 
 PACKAGE = Path(trio_amqp10.__file__).parent
+TESTS = Path(__file__).parent
 CHAIN = re.compile(r"\bsession\.connection\.|\.session\.context\b")
 """A part that reaches through its session for what belongs to the connection."""
 
 
 class Function(NamedTuple):
-    """One function and how long it is, without its docstring."""
+    """A function and its length in lines, without its docstring and its comments."""
 
     lines: int
     file: str
@@ -45,13 +45,58 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Each statement at any depth, without going through the expressions in it."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        todo += _bodies(node)
+
+
+def _bodies(node: ast.AST) -> Iterator[ast.AST]:
+    """What has the statements of a statement."""
+    for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+        yield from getattr(node, field, ())
+
+
+def _does_nothing(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def acts(path: Path) -> bool:
+    """Whether a function does something, or a class while it is made: it is more than types, protocols and constants."""
+    held = (ast.Assign, ast.AnnAssign, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    for node in statements(tree_of(path)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            allowed = held if isinstance(node, ast.ClassDef) else ()
+            if not all(_does_nothing(each) or isinstance(each, allowed) for each in node.body):
+                return True
+    return False
+
+
+def mirrored(files: Iterable[Path]) -> dict[Path, bool]:
+    """Each module that acts, and whether its tests are where a reader looks for them: ``A/b.py`` in ``tests/A/test_b.py``.
+
+    Packages and generated modules are none of them.
+    """
+    return {
+        path: (TESTS / path.relative_to(PACKAGE).with_name(f"test_{path.name}")).exists()
+        for path in files
+        if path.stem != "__init__" and not path.stem.endswith("_generated") and acts(path)
+    }
+
+
 @cache
 def lines_of_code(path: Path) -> int:
     """Lines that are neither blank, nor a comment, nor inside a docstring."""
     text = path.read_text()
     documented = {
         line
-        for node in ast.walk(tree_of(path))
+        for node in statements(tree_of(path))
         if isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)
         and isinstance(node.value.value, str)
@@ -71,10 +116,13 @@ def functions(files: Iterable[Path]) -> list[Function]:
 @cache
 def _functions_in(path: Path) -> list[Function]:
     found: list[Function] = []
-    for node in ast.walk(tree_of(path)):
+    lines = path.read_text().splitlines()
+    for node in statements(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
-            length = (node.end_lineno or 0) - first.lineno + 1
+            length = sum(
+                not line.lstrip().startswith("#") for line in lines[first.lineno - 1 : node.end_lineno]
+            )
             found.append(Function(length, str(path.relative_to(PACKAGE)), node.name))
     return found
 
@@ -125,7 +173,7 @@ def _import_statements(path: Path, *, typing: bool) -> list[tuple[str, set[str]]
             module = ".".join((*base, *filter(None, [node.module])))
             inside = {f"{module}.{alias.name}" for alias in node.names}
             found.append((module, inside))
-        todo += ast.iter_child_nodes(node)
+        todo += _bodies(node)
     return found
 
 
@@ -157,21 +205,26 @@ def main() -> None:
     """Print the figures."""
     parts = ["", *sorted(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())]
     print(
-        f"{'part':12}{'files':>6}{'lines':>8}{'< 100':>7}{'chains':>8}{'circles':>9}{'for types':>11}  longest function"
+        f"{'part':12}{'files':>6}{'lines':>8}{'< 100':>7}{'chains':>8}{'circles':>9}{'for types':>11}{'tests':>9}  longest function"
     )
     for part in parts:
         files = sources(part)
         short = sum(1 for path in files if len(path.read_text().splitlines()) < 100)
         own = [circles(imports(files, typing=typing)) for typing in (False, True)]
         runtime, typing = (len(found[0]) if found else 0 for found in own)
+        tests = mirrored(files)
+        share = f"{sum(tests.values())}/{len(tests)}"
         longest = functions(files)[0] if functions(files) else Function(0, "", "")
         print(
             f"{part or 'all':12}{len(files):6}{sum(map(lines_of_code, files)):8}{short:7}{len(chains(files)):8}"
-            f"{runtime:9}{typing:11}  {longest.lines} {longest.file} {longest.name}"
+            f"{runtime:9}{typing:11}{share:>9}  {longest.lines} {longest.file} {longest.name}"
         )
     print()
+    tests = mirrored(sources())
+    print(f"modules with a test file of their name: {sum(tests.values()) / len(tests):.1%}")
+    print()
     paths.main([])
-    for circle in circles(imports(sources("engine"), typing=True)):
+    for circle in circles(imports(sources("amqp10/engine"), typing=True)):
         print("circle of the engine:", *circle)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
 import subprocess
@@ -17,6 +18,8 @@ from trio.testing import memory_stream_pair
 import trio_amqp10 as amqp
 from trio_amqp10 import blocking
 from trio_amqp10.testing import running_container
+
+from .blocking_source import MODULE, source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -240,3 +243,120 @@ def test_asyncio_goes_by_threads(url: str) -> None:
 def test_options_are_those_of_the_async_call(call: object, namesake: object) -> None:
     ours, theirs = inspect.signature(call), inspect.signature(namesake)  # type: ignore[arg-type]
     assert list(ours.parameters) == list(theirs.parameters)
+
+
+@pytest.mark.parametrize("library", ["trio", "asyncio"])
+def test_call_in_a_task_of_a_loop_is_refused_with_the_way_out(url: str, library: str) -> None:
+    async def work(conn: blocking.Connection) -> None:
+        with pytest.raises(RuntimeError, match=f"would stop the {library} loop that runs in this thread: "):
+            blocking.connect(url)
+        with pytest.raises(RuntimeError, match=library):
+            conn.open_sender("orders")
+
+    with blocking.connect(url) as conn:
+        if library == "trio":
+            trio.run(work, conn)
+        else:
+            asyncio.run(work(conn))
+
+
+def test_message_is_transmitted_and_its_outcome_awaited_later(url: str) -> None:
+    with blocking.connect(url) as conn, conn.open_sender("orders") as sender:
+        deliveries = [sender.transmit(number, timeout=5) for number in range(10)]
+        assert [delivery.outcome(timeout=5) for delivery in deliveries] == [amqp.Accepted()] * 10
+        assert repr(deliveries[0]).startswith("<blocking ")
+
+
+def test_message_is_given_back_with_changes(url: str) -> None:
+    with blocking.connect(url) as conn:
+        with conn.open_sender("orders") as sender:
+            sender.send("tea")
+        with conn.open_receiver("orders", credit=1) as receiver:
+            receiver.receive(timeout=5).modify(delivery_failed=True, annotations={"x-opt-why": "cold"})
+            again = receiver.receive(timeout=5)
+            assert again.message.delivery_count == 1
+            assert again.message.annotations == {"x-opt-why": "cold"}
+            again.accept()
+
+
+def test_module_shows_its_public_names_only() -> None:
+    assert dir(blocking) == sorted(blocking.__all__)
+    assert blocking.connect is blocking.open_connection
+
+
+def test_module_is_what_its_source_makes() -> None:
+    assert ast.dump(ast.parse(MODULE.read_text())) == ast.dump(ast.parse(source())), (
+        "run python -m tests.blocking_source"
+    )
+
+
+def test_copies_are_browsed_and_stay(url: str) -> None:
+    with blocking.connect(url) as conn, conn.open_sender("orders") as sender:
+        for number in range(3):
+            sender.send(number)
+        for prefetch in (None, 2):
+            with conn.browse("orders", prefetch=prefetch) as copies:
+                assert [copies.receive(timeout=5).message.body for _ in range(2)] == [0, 1]
+        with conn.open_receiver("orders") as receiver:
+            found = receiver.receive_many(3, timeout=5)
+            while len(found) < 3:
+                found += receiver.receive_many(3, timeout=5)
+            assert [one.message.body for one in found] == [0, 1, 2]
+        with pytest.raises(amqp.LinkRefusedError):
+            conn.browse("upper")
+
+
+def test_transaction_is_committed_or_rolled_back(url: str) -> None:
+    with blocking.connect(url) as conn, conn.open_sender("orders") as sender:
+        with conn.open_transaction() as transaction:
+            sender.send("one", transaction=transaction)
+            sender.transmit("two", transaction=transaction)
+        assert transaction.state == "committed"
+        with pytest.raises(ZeroDivisionError), conn.open_transaction() as transaction:
+            sender.send("three", transaction=transaction)
+            raise ZeroDivisionError
+        assert transaction.state == "rolled back"
+        with conn.open_receiver("orders") as receiver:
+            with conn.open_transaction() as transaction:
+                receiver.receive(timeout=5).accept(transaction=transaction)
+                transaction.rollback()
+            assert sorted(receiver.receive(timeout=5).message.body for _ in range(2)) == ["one", "two"]
+            with pytest.raises(trio.TooSlowError):
+                receiver.receive(timeout=0.1)
+
+
+def test_connections_share_a_thread_that_ends_with_the_last(url: str) -> None:
+    with blocking.connect(url) as first:
+        with blocking.connect(url):
+            assert threads() == ["amqp"]
+        assert threads() == ["amqp"]
+        first.open_sender("orders").close()
+    assert threads() == []
+
+
+FORKED = """
+import os, sys
+from trio_amqp10 import blocking
+
+with blocking.connect(sys.argv[1]) as conn, conn.open_sender("orders") as sender:
+    sender.send("parent")
+    child = os.fork()
+    if not child:
+        try:
+            sender.send("child")
+        except RuntimeError as refused:
+            assert "parent process" in str(refused)
+            with blocking.connect(sys.argv[1]) as own, own.open_sender("orders") as sender:
+                sender.send("child")
+            os._exit(0)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    sender.send("parent")
+print("good")
+"""
+
+
+def test_child_process_has_no_part_in_the_connections_of_its_parent(url: str) -> None:
+    command = [sys.executable, "-c", FORKED, url]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=60, check=True)
+    assert done.stdout == "good\n"

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from tests.fuzz.target import attempt
-from tests.fuzz.targets import TARGETS
+from .fuzz.target import attempt
+from .fuzz.targets import TARGETS
 
 _CORPORA: Final = Path(__file__).with_name("corpora")
 

@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fuzz.corpus import CORPUS, load, store
-from tests.fuzz.judge import measured
-from tests.fuzz.script import Act, Move, pack, unpack
-from tests.fuzz.shrink import shrunk
-from tests.fuzz.target import FuzzTarget, attempt
-from tests.fuzz.targets import TARGETS
-from tests.meter import TooMuchError, steps
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.core.errors import RemoteProtocolError
+
+from .fuzz.corpus import CORPUS, load, store
+from .fuzz.judge import measured
+from .fuzz.script import Act, Move, pack, unpack
+from .fuzz.shrink import shrunk
+from .fuzz.target import FuzzTarget, attempt
+from .fuzz.targets import TARGETS
+from .meter import TooMuchError, steps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,11 +42,12 @@ def test_seed_is_read_to_its_end_when_nothing_is_broken(name: str) -> None:
                 raise AssertionError(octets.hex()) from failure
 
 
+@pytest.mark.parametrize("rounds", [3, pytest.param(30, marks=pytest.mark.whole)])
 @pytest.mark.parametrize("name", sorted(TARGETS))
-def test_target_raises_nothing_else_when_octets_are_broken(name: str) -> None:
+def test_target_raises_nothing_else_when_octets_are_broken(name: str, rounds: int) -> None:
     rng = random.Random(name)
     target = TARGETS[name]
-    for _ in range(300 if target.make is None else 30):
+    for _ in range(rounds * 10 if target.make is None else rounds):
         attempt(target, target.octets(rng))
 
 
@@ -56,6 +58,7 @@ def test_corpus_file_gives_back_what_was_stored(tmp_path: Path, monkeypatch: pyt
     assert load(file) == ("sasl-server", bytes(range(256)))
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("name", sorted(TARGETS))
 def test_target_takes_steps_and_memory_in_proportion(name: str) -> None:
     rng = random.Random(name)

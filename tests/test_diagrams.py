@@ -11,20 +11,21 @@ import pytest
 from docs.diagrams import states
 from docs.diagrams.files import IMAGES, drawn
 from docs.diagrams.sequences import SEQUENCES, Note, Sent
-from tests.engine.helpers import Pair
-from trio_amqp10.engine.connection import Connection
-from trio_amqp10.engine.delivery import ACCEPTED
-from trio_amqp10.engine.events import LinkAttached
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.receiver import ReceiverLink
-from trio_amqp10.engine.states import CONNECTION, LINK, SESSION
-from trio_amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
-from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.spec.transport import Attach, Flow, ReceiverSettleMode, SenderSettleMode, Transfer
-from trio_amqp10.trace.frame_splitter import FrameSplitter
+from trio_amqp10.amqp10.engine.connection import Connection
+from trio_amqp10.amqp10.engine.delivery import ACCEPTED
+from trio_amqp10.amqp10.engine.events import LinkAttached
+from trio_amqp10.amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.engine.receiver import ReceiverLink
+from trio_amqp10.amqp10.engine.states import CONNECTION, LINK, SESSION
+from trio_amqp10.amqp10.engine.unsettled_state import ReceiverTerminus, SenderTerminus
+from trio_amqp10.amqp10.spec.messaging import Source, Target
+from trio_amqp10.amqp10.spec.transport import Attach, Flow, ReceiverSettleMode, SenderSettleMode, Transfer
+from trio_amqp10.tools.trace.frame_splitter import FrameSplitter
+
+from .amqp10.engine.helpers import Pair
 
 if TYPE_CHECKING:
-    from trio_amqp10.engine.sender import SenderLink
+    from trio_amqp10.amqp10.engine.sender import SenderLink
 
 PAYLOAD = b"\x00\x53\x75\xa0\x01x"
 MADE = "run `python -m docs.diagrams`"

@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 import trio_amqp10 as amqp
-from tests.dist.__main__ import WORKS
+
+from .dist.__main__ import WORKS
 
 ROOT = Path(amqp.__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -27,5 +28,7 @@ def test_library_depends_on_trio_alone() -> None:
 
 def test_version_is_read_by_what_builds_the_package() -> None:
     """By the pattern of hatchling: an annotation, or ``Final``, would hide it."""
-    found = re.findall(r'^__version__ = "(.+)"$', (ROOT / "trio_amqp10/version.py").read_text(), re.MULTILINE)
+    found = re.findall(
+        r'^__version__ = "(.+)"$', (ROOT / "trio_amqp10/core/version.py").read_text(), re.MULTILINE
+    )
     assert found == [amqp.__version__]

@@ -13,11 +13,12 @@ The conventions, so that blocks can be read as they are:
 
 from __future__ import annotations
 
+import ast
+import asyncio
 import inspect
 import os
 import re
 import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from functools import partial
@@ -28,12 +29,14 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.ports import free_port
 
 from .conftest import run_limited
+from .ports import free_port
+from .tools.cli.forks import amqp10_that_forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import CodeType
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.rst"))]
@@ -43,6 +46,7 @@ ELSEWHERE = {
     "docs/how-to/spark.rst": "tests/spark/test_docs.py",
     "docs/how-to/amqp091.rst": "tests/amqp091/client/test_docs.py",
     "docs/how-to/pika.rst": "tests/interop/test_docs_091.py",
+    "docs/how-to/http-api.rst": "tests/http/test_docs.py",
 }
 """Pages that need more than these tests may ask for, and who reads them."""
 FAULTS = {"docs/how-to/from-celery.rst"}
@@ -84,12 +88,14 @@ def promises(page: Path) -> list[str]:
 class Reader:
     """Reads a page from top to bottom, and does what it says."""
 
-    def __init__(self, page: Path, peer: amqp.Listener, nursery: trio.Nursery) -> None:
+    def __init__(self, page: Path, peer: amqp.Listener, path: str, nursery: trio.Nursery) -> None:
         self.page = page
         self.peer = peer
+        self.path = path
         self.nursery = nursery
         self.port = 0
         self.names: dict[str, Any] = {"__name__": page.stem}
+        self.loop = asyncio.Runner()
 
     async def read(self, block: Block) -> None:
         with trio.fail_after(SECONDS):
@@ -111,9 +117,11 @@ class Reader:
         program = re.sub(r"^trio\.run\(main\)$", "", text, flags=re.MULTILINE)
         before = dict(self.names)
         # Line numbers as on the page, for whoever has to find the block that failed.
-        code = compile("\n" * block.line + program, self.page, "exec", dont_inherit=True)
-        if "import blocking" in program:  # it waits for the peer, which is in this thread
-            await trio.to_thread.run_sync(exec, code, self.names)
+        flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT  # of cells of notebooks
+        code = compile("\n" * block.line + program, self.page, "exec", flags, dont_inherit=True)
+        if "import blocking" in program or self.runs_asyncio(block):
+            # It waits for the peer, which is in this thread.
+            await trio.to_thread.run_sync(self.run_in_thread, code)
         else:
             exec(code, self.names)
         if program != text:
@@ -127,6 +135,15 @@ class Reader:
                     await item()
                 else:
                     await trio.to_thread.run_sync(item)
+
+    def runs_asyncio(self, block: Block) -> bool:
+        return "asyncio.run(" in block.text or self.page.stem == "notebooks"
+
+    def run_in_thread(self, code: CodeType) -> None:
+        """Runs a block; if it awaits, on one loop of asyncio for the whole page."""
+        coroutine = eval(code, self.names)
+        if coroutine is not None:
+            self.loop.run(coroutine)
 
     async def leave_running(self, main: Any) -> None:
         self.nursery.start_soon(main)
@@ -144,12 +161,11 @@ class Reader:
     async def run_console(self, block: Block) -> None:
         commands = re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]
         for command, _, printed in (one.partition("\n") for one in commands):
-            environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
             done = await trio.to_thread.run_sync(
                 partial(
                     subprocess.run,
                     ["/bin/sh", "-c", self.addressed(command)],
-                    env=environment,
+                    env={**os.environ, "PATH": self.path},
                     capture_output=True,
                     text=True,
                     check=False,
@@ -163,6 +179,7 @@ class Reader:
 def peer() -> amqp.Container:
     """What the pages know at ``localhost:5672``."""
     container = amqp.Container("localhost")
+    container.add_management()
 
     @container.function("upper")
     async def upper(message: amqp.Message) -> str:
@@ -172,6 +189,13 @@ def peer() -> amqp.Container:
         return asked.upper()
 
     return container
+
+
+@pytest.fixture(scope="module")
+def path() -> Iterator[str]:
+    """Where commands are found: ``amqp10`` starts quickly."""
+    with amqp10_that_forks() as path:
+        yield path
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -193,7 +217,11 @@ def test_blocks_are_of_a_known_kind(page: Path) -> None:
 )
 @pytest.mark.trio(run=partial(run_limited, limit=10 * SECONDS))  # each block has SECONDS
 async def test_page_does_what_it_says(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    path: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a page may write files
     monkeypatch.setenv("OCTETS", "20000000")  # of programs/transfer.rst, in place of 2 GiB
@@ -202,9 +230,10 @@ async def test_page_does_what_it_says(
         listeners: list[amqp.Listener] = await nursery.start(
             partial(peer().serve, "amqp://127.0.0.1:0", sasl=sasl, dialects="all")
         )
-        reader = Reader(page, listeners[0], nursery)
+        reader = Reader(page, listeners[0], path, nursery)
         for block in blocks(page):
             await reader.read(block)
+        await trio.to_thread.run_sync(reader.loop.close)
         nursery.cancel_scope.cancel()
     promised = promises(page)
     shown = capsys.readouterr().out.splitlines()

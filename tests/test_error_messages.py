@@ -15,10 +15,11 @@ import trio
 import trustme
 
 import trio_amqp10 as amqp
-from tests.peer.test_resume import Ledger, connected, cut
 from trio_amqp10 import amqp091
 from trio_amqp10.testing import open_container, scripted_stream
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
+
+from .amqp10.peer.test_resume import Ledger, connected, cut
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -109,14 +110,14 @@ async def unknown_authority(folder: Path) -> None:
         await dial(url)
 
 
-@provokes("dial the name that it was made for")
+@provokes("dial the name that it was issued for")
 async def wrong_name(folder: Path) -> None:
     context = amqp.tls.server_context(certificate(folder, "example.org"))
     async with serving("amqps://127.0.0.1:0", ssl_context=context) as url:
         await dial(url, cafile=folder / "authority.pem")
 
 
-@provokes("what the peer sent is not TLS")
+@provokes("the input from the peer is not TLS")
 async def tls_where_there_is_none(_folder: Path) -> None:
     async with serving() as url:
         await dial(url.replace("amqp:", "amqps:"))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 ELSEWHERE = {
+    "celery_tasks": "kombu/test_celery.py",
     "spark_join": "spark/test_examples.py",
     "spark_pipeline": "spark/test_examples.py",
     "spark_rabbitmq_stream": "spark/test_examples.py",

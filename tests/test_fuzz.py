@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.amqp091.naive import carry, frames, method, say, written_frame
-from tests.fuzz import __main__ as fuzz_main
-from tests.fuzz import seeds, seeds091
-from tests.fuzz.mutate import AMQP091, AMQP10, Framing
-from tests.fuzz.reactions import check_reactions
-from tests.fuzz.shares import WHOLE_ONE_OF, accumulate, executions_in, executions_of
-from tests.fuzz.targets import TARGETS
+from .amqp091.naive import carry, frames, method, say, written_frame
+from .fuzz import __main__ as fuzz_main
+from .fuzz import seeds, seeds091
+from .fuzz.mutate import AMQP091, AMQP10, Framing
+from .fuzz.reactions import check_reactions
+from .fuzz.shares import WHOLE_ONE_OF, accumulate, executions_in, executions_of
+from .fuzz.targets import TARGETS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,9 +20,10 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-import trio_amqp10.container.stores
+import trio_amqp10.broker.stores
 import trio_amqp10.testing
-from tests.structure import tree_of
+
+from .structure import tree_of
 
 SOURCE = Path(amqp.__file__).read_text()
 
@@ -74,7 +75,7 @@ def test_public_name_is_exported_for_type_checkers() -> None:
         assert all(alias.asname == alias.name for alias in node.names), ast.unparse(node)
 
 
-LAZY = [amqp, amqp.container, trio_amqp10.container.stores, trio_amqp10.testing]
+LAZY = [amqp, amqp.container, trio_amqp10.broker.stores, trio_amqp10.testing]
 
 
 @pytest.mark.parametrize("package", LAZY, ids=lambda package: str(package.__name__))
@@ -383,7 +384,9 @@ def declarations() -> dict[str, list[str]]:
     root = Path(amqp.__file__).parent
     places: dict[str, list[str]] = defaultdict(list)
     parts = [
-        path for part in ("engine", "peer", "container", "patterns") for path in (root / part).rglob("*.py")
+        path
+        for part in ("amqp10/engine", "amqp10/peer", "amqp10/server", "broker", "container")
+        for path in (root / part).rglob("*.py")
     ]
     for path in (root / "net/tls_options.py", *parts):
         if path.name == "remote_open.py":  # what the peer said

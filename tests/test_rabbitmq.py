@@ -8,9 +8,10 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.peer.helpers import Node, served
 from trio_amqp10 import rabbitmq
 from trio_amqp10.testing import rabbitmq_emulator
+
+from .amqp10.peer.helpers import Node, served
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -51,7 +52,7 @@ async def use(conn: amqp.Connection, prefix: str) -> None:
         await broker.unbind(exchange, queue=queue, routing_key="*.tea")  # there is none
         async with conn.open_sender(rabbitmq.exchange_address(exchange, "green.tea")) as sender:
             with pytest.raises(
-                amqp.DeliveryReleasedError, match="RabbitMQ releases what it has no queue for"
+                amqp.DeliveryReleasedError, match="RabbitMQ releases a message that no queue takes"
             ):
                 await sender.send("three")
         async with conn.open_sender(rabbitmq.queue_address(queue)) as sender:
@@ -122,7 +123,9 @@ async def test_binding_leads_to_one_place(options: dict[str, str]) -> None:
         rabbitmq_emulator.RabbitMQ().container.connect() as conn,
         rabbitmq.open_management(conn) as broker,
     ):
-        with pytest.raises(amqp.LocalProtocolError, match="give one of the two"):
+        with pytest.raises(
+            amqp.LocalProtocolError, match=r"either queue=\.\.\. or exchange=\.\.\., not both"
+        ):
             await broker.bind("amq.direct", **options)
 
 

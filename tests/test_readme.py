@@ -3,6 +3,9 @@
 The conventions: a block of ``python`` is a file, and its first line says which. A block of ``console`` is typed into one shell, and shows
 what is printed; ``...`` at the end of a line stands for anything. A command that ends with ``&`` stays, as job 1. Blocks of ``text`` are
 not run here: they install, which ``make dist-check`` does. Only the port is another one than 5672.
+
+A comment before a file names what it runs beside: ``beside RabbitMQ 4`` is the emulator here, and a RabbitMQ in ``tests/interop``; ``in Spark`` is run
+by ``tests/spark``.
 """
 
 from __future__ import annotations
@@ -17,8 +20,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from trio_amqp10.testing import rabbitmq
+
 from .ports import free_port
 from .test_docs import ROOT, SECONDS, Block, blocks
+from .tools.cli.forks import amqp10_that_forks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,14 +32,31 @@ if TYPE_CHECKING:
 PAGES = [ROOT / "README.md", ROOT / "docs" / "tutorial.rst"]
 
 
+PATH = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+BESIDE_RABBITMQ = "<!-- beside RabbitMQ 4 at localhost:5672 -->"
+IN_SPARK = "<!-- in Spark -->"
+
+
+def with_comment(page: Path, comment: str) -> list[Block]:
+    """The blocks of files that a comment stands before."""
+    lines = page.read_text().splitlines()
+    return [block for block in blocks(page) if block.kind == "python" and lines[block.line - 2] == comment]
+
+
+def name_of(block: Block) -> str:
+    """The name of a file, which its first line says."""
+    name = block.text.partition("\n")[0].removeprefix("# ")
+    assert name.endswith(".py"), f"line {block.line}: the block does not say which file it is"
+    return name
+
+
 class Shell:
     """Types commands; has at most one job in the background."""
 
-    def __init__(self, folder: Path) -> None:
-        self.port = free_port()
+    def __init__(self, folder: Path, *, path: str = PATH, port: int | None = None) -> None:
+        self.port = free_port() if port is None else port
         self.folder = folder
         self.job: subprocess.Popen[str] | None = None
-        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         self.environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
 
     def type(self, command: str) -> str:
@@ -89,9 +112,16 @@ class Shell:
             self.job = None
 
 
+@pytest.fixture(scope="module")
+def path() -> Iterator[str]:
+    """Where commands are found: ``amqp10`` starts quickly."""
+    with amqp10_that_forks() as path:
+        yield path
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
+def shell(tmp_path: Path, path: str) -> Iterator[Shell]:
+    shell = Shell(tmp_path, path=path)
     try:
         yield shell
     finally:
@@ -109,26 +139,49 @@ def is_printed(promised: str, line: str) -> bool:
     return line.startswith(promised.removesuffix("...")) if promised.endswith("...") else line == promised
 
 
+def type_all(block: Block, shell: Shell) -> None:
+    """Type the commands of a block, and see that each prints what the page shows."""
+    for command, promised in commands(block):
+        lines = shell.type(command).splitlines()
+        assert len(lines) == len(promised), (command, lines)
+        assert all(map(is_printed, promised, lines)), (command, lines)
+
+
+def type_beside(page: Path, folder: Path, port: int) -> int:
+    """Type what the page types beside a RabbitMQ; return how many files there were."""
+    shell = Shell(folder, port=port)
+    files = with_comment(page, BESIDE_RABBITMQ)
+    for file in files:
+        (folder / name_of(file)).write_text(file.text.replace("5672", str(port)))
+        for block in blocks(page):
+            if block.kind == "console" and name_of(file) in block.text:
+                type_all(block, shell)
+    return len(files)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_page_works_as_typed(page: Path, shell: Shell) -> None:
+    elsewhere = {name_of(block) for block in with_comment(page, BESIDE_RABBITMQ)}
     for block in blocks(page):
         if block.kind == "python":
-            first, _, _ = block.text.partition("\n")
-            name = first.removeprefix("# ")
-            assert name.endswith(".py"), f"line {block.line}: the block does not say which file it is"
-            (shell.folder / name).write_text(block.text.replace("5672", str(shell.port)))
-        elif block.kind == "console":
-            for command, promised in commands(block):
-                lines = shell.type(command).splitlines()
-                assert len(lines) == len(promised), (command, lines)
-                assert all(map(is_printed, promised, lines)), (command, lines)
+            (shell.folder / name_of(block)).write_text(block.text.replace("5672", str(shell.port)))
+        elif block.kind == "console" and not any(name in block.text for name in elsewhere):
+            type_all(block, shell)
     assert shell.job is None, "the last job is left behind"
+
+
+def test_readme_works_beside_the_emulator_of_rabbitmq_4(tmp_path: Path) -> None:
+    with rabbitmq() as url:
+        assert type_beside(PAGES[0], tmp_path, int(url.rpartition(":")[2])) == 1
+
+
+def test_readme_is_short() -> None:
+    assert len(PAGES[0].read_text().split()) <= 900
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_file_of_the_page_is_run(page: Path) -> None:
-    files = {
-        block.text.split("\n", 1)[0].removeprefix("# ") for block in blocks(page) if block.kind == "python"
-    }
+    files = {name_of(block) for block in blocks(page) if block.kind == "python"}
     typed = " ".join(block.text for block in blocks(page) if block.kind == "console")
-    assert [name for name in files if name not in typed] == []
+    in_spark = {name_of(block) for block in with_comment(page, IN_SPARK)}
+    assert {name for name in files if name not in typed} == in_spark

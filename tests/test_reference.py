@@ -19,8 +19,10 @@ MODULE = re.compile(r"\.\. (?:py:)?currentmodule:: (\S+)")
 WHOLE = [
     "trio_amqp10",
     "trio_amqp10.amqp091",
+    "trio_amqp10.aio",
     "trio_amqp10.amqp_fast",
     "trio_amqp10.blocking",
+    "trio_amqp10.kombu",
     "trio_amqp10.rabbitmq",
     "trio_amqp10.spark",
 ]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import reliability, results
-from tests.soak.slopes import Sample, Slopes, slope, standard_error
+from . import reliability, results
+from .soak.slopes import Sample, Slopes, slope, standard_error
 
 if TYPE_CHECKING:
     from pathlib import Path

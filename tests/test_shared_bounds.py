@@ -6,19 +6,20 @@ from typing import Any
 
 import pytest
 
-from tests.amqp091 import pairs as pairs091
-from tests.amqp_fast import pairs as pairs_fast
-from tests.engine_pairs import arrivals_of
 from trio_amqp10.amqp091 import spec as spec091
-from trio_amqp10.amqp091.content import BasicProperties, Content
-from trio_amqp10.amqp091.engine import Engine as Engine091
-from trio_amqp10.amqp091.faults import ReplyError
-from trio_amqp10.amqp091.frames import BODY, frame
+from trio_amqp10.amqp091.engine.engine import Engine as Engine091
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.amqp091.wire.faults import ReplyError
+from trio_amqp10.amqp091.wire.frames import BODY, frame
+from trio_amqp10.amqp10.engine.connection import Connection
+from trio_amqp10.amqp10.engine.layer_stack import Stack
 from trio_amqp10.amqp_fast import spec as spec_fast
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.engine.connection import Connection
-from trio_amqp10.engine.layer_stack import Stack
-from trio_amqp10.partial_pool import Pool
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.core.partial_pool import Pool
+
+from .amqp091 import pairs as pairs091
+from .amqp_fast import pairs as pairs_fast
+from .engine_pairs import arrivals_of
 
 
 def test_engine_of_0_9_1_shares_a_pool() -> None:

@@ -12,9 +12,9 @@ DIALECTS = (
     "trio_amqp10.amqp091",
     "trio_amqp10.amqp_fast",
     "trio_amqp10.amqp_10_3",
-    "trio_amqp10.container.protocols.amqp091",
-    "trio_amqp10.container.protocols.amqp_fast",
-    "trio_amqp10.container.protocols.amqp_10_3",
+    "trio_amqp10.amqp091.server",
+    "trio_amqp10.amqp_fast.server",
+    "trio_amqp10.amqp_10_3.server",
 )
 """What knows a dialect other than AMQP 1.0."""
 
@@ -32,6 +32,12 @@ def test_import_loads_next_to_nothing() -> None:
     """At most a handful of modules over those of trio, and so no more than a few milliseconds."""
     more = set(loaded_by("import trio, trio_amqp10")) - set(loaded_by("import trio"))
     assert len(more) <= 5, sorted(more)
+
+
+def test_asyncio_is_loaded_only_by_its_own_module() -> None:
+    """Only for programs that use it."""
+    names = "trio_amqp10.open_connection, trio_amqp10.Container, trio_amqp10.blocking.connect"
+    assert "asyncio" not in loaded_by(f"import trio_amqp10, trio_amqp10.blocking\n{names}")
 
 
 def test_client_loads_no_container_and_no_database() -> None:
@@ -54,20 +60,20 @@ def test_form_of_a_dialect_is_loaded_when_the_first_of_its_octets_are_read() -> 
     code = """
 import sys
 from trio_amqp10 import Container
-from trio_amqp10.container.nodes.form_registry import content_of, selection_of
+from trio_amqp10.broker.nodes.form_registry import content_of, selection_of
 assert not any("amqp091" in name for name in sys.modules)
 octets = bytes(5) + b"\\x01e\\x01k" + b"\\x00\\x00\\x00\\x02\\x00\\x00" + b"body"
 content = content_of(-91, octets)
 assert type(content).__name__ == "Published" and content.body == b"body", content
 """
-    assert "trio_amqp10.container.protocols.amqp091.native_message" in loaded_by(code)
+    assert "trio_amqp10.amqp091.server.native_message" in loaded_by(code)
 
 
 def run_command(*arguments: str) -> str:
     """Runs a command in the interpreter that is asked, to its end."""
     return f"""
 import sys
-from trio_amqp10.cli import main
+from trio_amqp10.tools.cli import main
 sys.argv = ["amqp10", *{arguments!r}]
 sys.stdout = open("/dev/null", "w")
 try:
@@ -84,7 +90,7 @@ def test_command_that_says_what_there_is_loads_neither_trio_nor_a_protocol(
 ) -> None:
     loaded = loaded_by(run_command(*arguments))
     parts = {name.split(".")[1] for name in loaded if name.startswith("trio_amqp10.")}
-    assert parts <= {"cli", "errors", "lazy_names", "net", "paths", "renamed", "version"}
+    assert parts <= {"core", "net", "tools"}
     assert "trio" not in loaded
 
 
@@ -93,10 +99,10 @@ def test_command_that_sends_loads_one_protocol_and_no_container() -> None:
     strange = (
         *DIALECTS,
         "trio_amqp10.container",
-        "trio_amqp10.trace",
-        "trio_amqp10.draft_2010",
+        "trio_amqp10.tools.trace",
+        "trio_amqp10.amqp10.draft_2010",
         "rich",
         "sqlite3",
     )
-    assert "trio_amqp10.cli.send" in loaded
+    assert "trio_amqp10.tools.cli.send" in loaded
     assert [name for name in loaded if name.startswith(strange)] == []

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tests.engine_pairs import EnginePair, events_of
+from tests.engine_pairs import EnginePair, arrivals_of, events_of
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
-from trio_amqp10.amqp091.fields import USUAL
-from trio_amqp10.amqp091.frames import METHOD, PROTOCOL_HEADER, frame
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import OpenRequested, StartAnswered, Started
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content, write_header
+from trio_amqp10.amqp091.wire.faults import ReplyError
+from trio_amqp10.amqp091.wire.fields import USUAL
+from trio_amqp10.amqp091.wire.frames import BODY, HEADER, METHOD, PROTOCOL_HEADER, frame
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.limits import Limits
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10.amqp091.engine.limits import Limits
+    from trio_amqp10.amqp091.wire.methods import Method
 
 CLIENT_PROPERTIES = {
     "capabilities": {"connection.blocked": True, "authentication_failure_close": True},
@@ -112,3 +114,57 @@ def open_client(limits: Limits | None = None) -> tuple[Engine, Any]:
     client.data_to_send()
     events_of(client)
     return client, channel
+
+
+HELLO = Content(BasicProperties(content_type="text/plain"), b"hello")
+
+
+PUBLISH = written(spec.BasicPublish(routing_key="q"), 1)
+
+
+def head(size: int, properties: BasicProperties | None = None) -> bytes:
+    payload = write_header(Content(properties or BasicProperties(), b""), USUAL)
+    return frame(HEADER, 1, payload[:4] + size.to_bytes(8) + payload[12:])
+
+
+def published(body: bytes = b"", properties: BasicProperties | None = None) -> bytes:
+    return PUBLISH + head(len(body), properties) + (frame(BODY, 1, body) if body else b"")
+
+
+def methods_of(channel: Any) -> list[str]:
+    return [arrival.method.plan.name for arrival in arrivals_of(channel)]
+
+
+def consuming(pair: Pair, ours: Any, theirs: Any, tag: str = "t", **options: Any) -> None:
+    """A consumer at both ends."""
+    ours.send(spec.BasicConsume(queue="q", consumer_tag=tag, **options))
+    pair.run()
+    if not options.get("no_wait"):
+        theirs.send(spec.BasicConsumeOk(consumer_tag=tag or "made-up"))
+        pair.run()
+    arrivals_of(ours)
+    arrivals_of(theirs)
+
+
+def refused(octets: bytes, limits: Limits | None = None) -> Any:
+    """The only close that a server says to these octets on channel 1, and whether it raised."""
+    server = open_server(limits)
+    raised = False
+    try:
+        server.receive_data(octets, 0.0)
+    except ReplyError:
+        raised = True
+    for channel in list(server._channels.values()):
+        try:
+            arrivals_of(channel)
+        except ReplyError as fault:  # A channel is closed after the methods before have been processed.
+            channel.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
+    (close,) = codes(server)
+    assert raised == (close[0] == "connection.close")
+    return close
+
+
+START_OK = spec.ConnectionStartOk(client_properties=CLIENT_PROPERTIES)
+
+
+TUNE_OK = spec.ConnectionTuneOk(channel_max=7, frame_max=4096, heartbeat=3)

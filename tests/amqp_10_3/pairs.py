@@ -5,33 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tests.engine_pairs import EnginePair, events_of
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import OpenRequested, StartAnswered, Started
-from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.frames import METHOD
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import OpenRequested, StartAnswered, Started
+from trio_amqp10.amqp091.wire.fields import FIVE
+from trio_amqp10.amqp091.wire.frames import METHOD
 from trio_amqp10.amqp_10_3 import spec
-from trio_amqp10.amqp_10_3.frames import FRAMES, PROTOCOL_HEADER
-from trio_amqp10.amqp_10_3.profile import V10_3
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp_10_3.engine.profile import V10_3
+from trio_amqp10.amqp_10_3.wire.frames import FRAMES, PROTOCOL_HEADER
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.limits import Limits
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = [
-    "OPENING",
-    "Pair",
-    "client_engine",
-    "codes",
-    "connected",
-    "open_client",
-    "open_server",
-    "said",
-    "server_engine",
-    "written",
-]
+    from trio_amqp10.amqp091.engine.limits import Limits
+    from trio_amqp10.amqp091.wire.methods import Method
 
 
 def written(method: Method, channel: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""Two engines and what lies between them, and one engine with a peer made of octets."""
+"""Two connected engines, and an engine whose peer is made of octets."""
 
 from __future__ import annotations
 
@@ -6,49 +6,56 @@ from typing import TYPE_CHECKING, Any
 
 from tests.engine_pairs import EnginePair, arrivals_of, events_of
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.engine import Engine
-from trio_amqp10.amqp_fast.events import Challenged, Initiated, OpenRequested, Responded
-from trio_amqp10.amqp_fast.frames import INITIATION, frame_of
-from trio_amqp10.amqp_fast.message import Message, head_octets
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp_fast.engine.engine import Engine
+from trio_amqp10.amqp_fast.engine.events import (
+    Challenged,
+    ChannelFailed,
+    HandleFailed,
+    Initiated,
+    OpenRequested,
+    Responded,
+)
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.engine.message import Message, head_octets
+from trio_amqp10.amqp_fast.wire.frames import INITIATION, frame_of
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 from . import naive
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp_fast.channel import Channel
-    from trio_amqp10.amqp_fast.commands import Command
-    from trio_amqp10.amqp_fast.handle import Handle
-    from trio_amqp10.amqp_fast.limits import Limits
-    from trio_amqp10.amqp_fast.resumable_messages import PartialMessages
+    from trio_amqp10.amqp_fast.engine.channel import Channel
+    from trio_amqp10.amqp_fast.engine.handle import Handle
+    from trio_amqp10.amqp_fast.engine.partial_messages import PartialMessages
+    from trio_amqp10.amqp_fast.wire.commands import Command
 
 NAMES = {plan.id: plan.name for plan in spec.COMMANDS}
 HELLO = Message(spec.MessageHead(identifier="id-1"), b"hello")
 
 
 def written(*commands: Command, fragment: bytes = b"") -> bytes:
-    """Frames, and a fragment behind the last."""
+    """Return frames, and a fragment after the last one."""
     return b"".join(map(frame_of, commands)) + fragment
 
 
 def block_of(message: Message) -> bytes:
-    """Head and body of a message."""
+    """Return head and body of a message."""
     return head_octets(message.head, len(message.body), 1 << 20) + message.body
 
 
 def sending(message: Message = HELLO, **fields: Any) -> bytes:
-    """HANDLE SEND with a whole message."""
+    """Return HANDLE SEND with a whole message."""
     block = block_of(message)
     return written(spec.HandleSend(handle_id=1, fragment_size=len(block), **fields), fragment=block)
 
 
 def notifying(message: Message = HELLO, **fields: Any) -> bytes:
-    """HANDLE NOTIFY with a whole message."""
+    """Return HANDLE NOTIFY with a whole message."""
     block = block_of(message)
     return written(spec.HandleNotify(handle_id=1, fragment_size=len(block), **fields), fragment=block)
 
 
 def octets_of(engine: Engine) -> bytes:
-    """All that the engine has to send now."""
+    """Return all octets that the engine has to send now."""
     out = b""
     while data := engine.data_to_send():
         out += data
@@ -56,17 +63,17 @@ def octets_of(engine: Engine) -> bytes:
 
 
 def said(engine: Engine) -> list[tuple[Any, ...]]:
-    """Name and fields of each command that the engine has to send, as the second reader reads them."""
+    """Return name and fields of each command to send, as decoded by the second reader."""
     return [(NAMES[number], *values) for number, values, _ in naive.read(octets_of(engine))]
 
 
 def names(engine: Engine) -> list[str]:
-    """The names of the commands that the engine has to send."""
+    """Return the names of the commands that the engine has to send."""
     return [each[0] for each in said(engine)]
 
 
 class Pair(EnginePair[Engine]):
-    """A client and a server of this wire."""
+    """A connected client and server."""
 
     def __init__(
         self,
@@ -94,13 +101,13 @@ class Pair(EnginePair[Engine]):
             self.server.accept_open(self.now)
 
     def channels(self, **fields: Any) -> tuple[Channel, Channel]:
-        """One channel, at both ends."""
+        """Open a channel; return both ends."""
         ours = self.client.open_channel(spec.ChannelOpen(**fields))
         self.run()
         return ours, self.events["server"][-1].channel
 
     def handles(self, channels: tuple[Channel, Channel], **fields: Any) -> tuple[Handle, Handle]:
-        """One handle, at both ends."""
+        """Open a handle; return both ends."""
         ours = channels[0].open_handle(spec.HandleOpen(**fields))
         self.run()
         theirs = arrivals_of(channels[1])[-1].handle
@@ -115,11 +122,11 @@ def connected(**options: Any) -> Pair:
 
 
 QUEUE: dict[str, Any] = {"producer": True, "consumer": True, "browser": True, "dest_name": "q"}
-"""A handle to a queue, with all there is."""
+"""The command that opens a handle to a queue with all access."""
 
 
 def opening_of_server(limits: Limits | None = None) -> Engine:
-    """A server that waits for the client's response."""
+    """Return a server that waits for the client's response."""
     server = Engine(EndpointRole.SERVER, 0.0, limits)
     server.receive_data(INITIATION, 0.0)
     server.challenge("NONE PLAIN", {}, 0.0)
@@ -128,7 +135,7 @@ def opening_of_server(limits: Limits | None = None) -> Engine:
 
 
 def tuning_server(limits: Limits | None = None) -> Engine:
-    """A server that waits for the client's open, or a tune."""
+    """Return a server that waits for the client's open or tune."""
     server = opening_of_server(limits)
     server.receive_data(written(spec.ConnectionResponse(mechanism="NONE")), 0.0)
     server.accept_login(0.0)
@@ -138,7 +145,7 @@ def tuning_server(limits: Limits | None = None) -> Engine:
 
 
 def open_server(limits: Limits | None = None) -> Engine:
-    """A server whose client is made of octets; what both said so far is forgotten."""
+    """Return an open server whose client is made of octets."""
     server = tuning_server(limits)
     server.receive_data(written(spec.ConnectionOpen(client_name="ada")), 0.0)
     server.accept_open(0.0)
@@ -148,7 +155,7 @@ def open_server(limits: Limits | None = None) -> Engine:
 
 
 def server_with(*, limits: Limits | None = None, **fields: Any) -> tuple[Engine, Channel]:
-    """A server with channel 1, and in it handle 1, to a queue unless said."""
+    """Return a server with channel 1 and its handle 1, by default to a queue."""
     channel_fields = {name: fields.pop(name) for name in ("transacted", "restartable") if name in fields}
     server = open_server(limits)
     server.receive_data(written(spec.ChannelOpen(channel_id=1, **channel_fields)), 0.0)
@@ -161,7 +168,7 @@ def server_with(*, limits: Limits | None = None, **fields: Any) -> tuple[Engine,
 
 
 def open_client(limits: Limits | None = None, *, tune: dict[str, Any] | None = None) -> Engine:
-    """A client whose server is made of octets."""
+    """Return an open client whose server is made of octets."""
     client = Engine(EndpointRole.CLIENT, 0.0, limits)
     client.receive_data(written(spec.ConnectionChallenge(mechanisms="NONE")), 0.0)
     client.respond("NONE", {}, 0.0)
@@ -174,10 +181,49 @@ def open_client(limits: Limits | None = None, *, tune: dict[str, Any] | None = N
 
 
 def client_with(**fields: Any) -> tuple[Engine, Channel, Handle]:
-    """A client with channel 1, and in it handle 1, to a queue unless said."""
+    """Return a client with channel 1 and its handle 1, by default to a queue."""
     channel_fields = {name: fields.pop(name) for name in ("transacted", "restartable") if name in fields}
     client = open_client()
     channel = client.open_channel(spec.ChannelOpen(**channel_fields))
     handle = channel.open_handle(spec.HandleOpen(**(QUEUE | fields)))
     octets_of(client)
     return client, channel, handle
+
+
+PEER: dict[str, Any] = {"service_type": 3, "producer": False, "consumer": False, "browser": False}
+
+
+def failure(server: Any) -> tuple[str, int]:
+    """The one handle or channel that was closed, and with which code; the client was sent the same."""
+    (event,) = events_of(server)
+    kind = "channel" if isinstance(event, ChannelFailed) else "handle"
+    assert isinstance(event, ChannelFailed | HandleFailed)
+    assert [(each[0], each[2]) for each in said(server)] == [(f"{kind} close", event.code)]
+    return kind, event.code
+
+
+HEAD = spec.MessageHead(identifier="id")
+
+
+SMALL = Limits(frame_max=1024)
+
+
+def send(fragment: bytes, *, handle: int = 1, **fields: Any) -> bytes:
+    command = spec.HandleSend(handle_id=handle, fragment_size=len(fragment), **fields)
+    return written(command, fragment=fragment)
+
+
+def prepare(fragment: bytes, content_hash: str = "", *, handle: int = 1) -> bytes:
+    command = spec.HandlePrepare(handle_id=handle, fragment_size=len(fragment), content_hash=content_hash)
+    return written(command, fragment=fragment)
+
+
+def bodies(channel: Any) -> list[bytes]:
+    return [each.message.body for each in arrivals_of(channel) if each.message is not None]
+
+
+def restartable(pair: Pair) -> tuple[Any, Any, Any, Any]:
+    """Channel and handle at both ends."""
+    channels = pair.channels(restartable=True)
+    handles = pair.handles(channels, **QUEUE)
+    return *channels, *handles

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from bench import processes
-from tests.cli import quick_start
+from tests.tools.cli.forks import forking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,16 +17,10 @@ MODULES = [f"bench.sides.{name}" for name in ("ours", "bare", "ours091", "codec"
 
 
 @pytest.fixture(scope="session")
-def forks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
+def forks() -> Iterator[list[str]]:
     """What starts a module of ours as a fork: put ``-m`` and its name behind."""
-    path = str(tmp_path_factory.mktemp("forks") / "socket")
-    command = [sys.executable, "-m", "tests.cli.quick_start", "--serve", path, *MODULES]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
-        assert server.stdin is not None
-        assert server.stdout is not None
-        assert server.stdout.readline() == b"ready\n"
-        yield [sys.executable, "-I", "-S", str(Path(quick_start.__file__)), path]
-        server.stdin.close()
+    with forking(*MODULES) as command:
+        yield command
 
 
 @pytest.fixture

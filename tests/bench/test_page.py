@@ -54,6 +54,16 @@ def test_page_shows_every_row_and_tells_those_without_figures() -> None:
     assert "2 (2 to 2)" in shown
 
 
+def test_page_answers_first_and_ends_with_the_gates() -> None:
+    shown = page.render(results("direct-rate", sender_us=2.0, receiver_us=3.0))
+    answer = "costs its sender 2 microseconds of processor time here (2 in Qpid Proton), and its receiver 3"
+    places = [
+        shown.index(each)
+        for each in (answer, "plots/direct-light.svg", "direct-full\n~~~", "How it", "Gates\n")
+    ]
+    assert places == sorted(places)
+
+
 def test_page_of_no_results_has_no_gates() -> None:
     shown = page.render({"kind": "speed", "rows": {}})
     assert shown.count("No figures yet.") == len(ROWS)

@@ -23,6 +23,16 @@ OURS = [name for name in ROWS if not name.endswith("-rabbitmq")]
 ALONE = ["direct-full", *(name for name in OURS if not ROWS[name].peers)]
 """Rows that need nobody else, and one that can do without; ``tests/interop/test_bench.py`` tries the others beside their peers."""
 
+SLOW = {
+    "celery",
+    "memory",
+    "memory-091",
+    "growth-depth",
+    "growth-connections",
+    "growth-links",
+    "queue-transactional",
+}
+
 
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
@@ -32,7 +42,9 @@ def lab() -> Iterator[Lab]:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("name", ALONE)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.whole] if name in SLOW else []) for name in ALONE]
+)
 def test_row_finds_figures(name: str, lab: Lab) -> None:
     row = ROWS[name]
     (figures,) = measure(row, lab, 1)

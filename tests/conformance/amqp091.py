@@ -18,20 +18,24 @@ from .rst import ROOT, find_test, table, title
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["OTHERWISE", "REQUIREMENTS", "page"]
-
 OTHERWISE: Final = "otherwise"
-"""How the gap of a row begins whose tests show that the product does something else, as RabbitMQ does."""
+"""The first word of the gap of a row, if the product deviates from the rule, as RabbitMQ does."""
 
 _SERVER, _CLIENT, _PEER = "server", "client", "both"
 
 _FOLDERS: Final = (
-    "amqp091",
-    "container/protocols/amqp091",
+    "amqp091/engine",
+    "amqp091/wire",
+    "amqp091/conversion",
+    "amqp091/server",
     "amqp091/client",
-    "container/broker",
-    "container/protocols",
+    "broker/exchanges",
     "container",
+    "broker",
+    "broker/nodes",
+    "broker/stores",
+    "broker/rights",
+    "amqp10/server",
 )
 
 
@@ -68,7 +72,7 @@ _SPECIFICATION: Final = [
     _row("2.3.7-1", _PEER, MUST, "who closes a channel or a connection does it by close and close-ok", "channel_is_opened_used_closed_and_its_number_used_again close_of_the_peer_is_answered_and_closes_the_channels"),
     _row("2.3.7-2", _PEER, MUST, "a close is answered with close-ok", "close_of_the_peer_is_answered_and_closes_the_channels both_closing_at_once_close_both both_closing_a_channel_at_once_close_it"),
     _row("3.1.1-1", _SERVER, MUST_NOT, "the server changes the body of a message", "properties_and_body_come_out_as_they_went_in content_is_split_by_frame_max_and_put_together"),
-    _row("3.1.1-2", _SERVER, MUST_NOT, "it removes or changes what a content header has", "properties_and_body_come_out_as_they_went_in", "but for BCC, which is for nobody to see, and expiration, of which what is left goes on"),
+    _row("3.1.1-2", _SERVER, MUST_NOT, "it removes or changes what a content header has", "properties_and_body_come_out_as_they_went_in", "except BCC, which no consumer may see, and expiration, which becomes the remaining time"),
     _row("3.1.2-1", _SERVER, MUST, "a connection has one virtual host", "virtual_host_is_a_container_by_its_name virtual_hosts_are_the_containers_of_a_listener handshake_again_is_refused_with_504"),
     _row("3.1.3.1-1", _SERVER, MUST, "there are direct exchanges: amq.direct, and one without a name", "exchanges_are_there_from_the_start message_is_routed_by_exchanges_of_all_kinds"),
     _row("3.1.3.1-2", _SERVER, MUST, "every queue is bound to the one without a name, by its own name", "default_exchange_cannot_be_changed_and_leads_to_every_queue"),
@@ -90,7 +94,7 @@ _SPECIFICATION: Final = [
     _row("4.2.2-3", _SERVER, MAY, "other protocols are served at the same port", "both_dialects_are_served_at_one_port"),
     _row("4.2.3-1", _PEER, MUST, "a frame ends with CE, and is not decoded before that is seen", "bad_octets_close_the_connection_with_the_code_in_every_split_of_two"),
     _row("4.2.3-2", _PEER, MUST, "a frame of another type, or with another end, closes the connection without further data", _EVERY + " after_a_bad_frame_nothing_more_is_read", "otherwise: a close with 501 is written first, and nothing is read any more, as RabbitMQ"),
-    _row("4.2.3-3", _PEER, SHOULD, "that is logged", "", "not offered: it is told to the peer in its close, and not logged: anybody could fill the log"),
+    _row("4.2.3-3", _PEER, SHOULD, "that is logged", "", "not offered: the peer gets it in its close; it is not logged, because any stranger could fill the log"),
     _row("4.2.3-4", _PEER, MUST_NOT, "frames are larger than agreed", "content_is_split_by_frame_max_and_put_together", "but for a content header that is larger by itself, as RabbitMQ"),
     _row("4.2.3-5", _PEER, MUST, "a frame that is too large is a connection exception, 501", _EVERY + " server_takes_eight_octets_above_frame_max_and_a_client_none"),
     _row("4.2.3-6", _PEER, MUST, "methods of the connection class, and heartbeats, are on channel 0", "heartbeat_is_on_channel_0 method_of_the_connection_on_a_channel_is_refused_with_503"),
@@ -111,7 +115,7 @@ _SPECIFICATION: Final = [
     _row("4.4-1", _SERVER, MUST_NOT, "what a method does is seen on its channel before the answer, and MUST be seen after it", "consumer_is_cancelled_by_the_server_behind_the_answer_to_who_deletes_its_queue consumer_is_cancelled_by_the_server_behind_an_answer_that_waits_for_the_store"),
     _row("4.6-1", _PEER, MUST, "a channel is closed by a channel exception, and all channels by a connection exception", "refused_method_closes_the_channel_when_it_needs_no_answer server_error_closes_the_clients_connection_with_its_code close_of_the_peer_is_answered_and_closes_the_channels"),
     _row("4.7-1", _SERVER, MUST, "contents of one way through the server keep their order, unless redelivered is set", "consumer_gets_what_is_there_and_what_comes recover_sends_what_goes_back_in_order_and_redelivered requeued_messages_take_their_old_places"),
-    _row("4.10.1-1", _PEER, MUST, "sizes are told before what they are of, and buffers have bounds", "contents_that_are_never_completed_are_bounded_together content_that_is_too_large_closes_the_channel_and_its_body_is_dropped"),
+    _row("4.10.1-1", _PEER, MUST, "a size precedes its data, and buffers have bounds", "contents_that_are_never_completed_are_bounded_together content_that_is_too_large_closes_the_channel_and_its_body_is_dropped"),
     _row("4.10.2-1", _SERVER, SHOULD, "an error of a login is answered after a while", "login_is_refused_with_403_after_a_while"),
     _row("4.10.2-2", _SERVER, SHOULD, "such errors are logged, and who provokes many is blocked", "connection_beyond_a_quota_is_refused_with_530", "by quotas, and by the hook of a program"),
 ]  # fmt: skip
@@ -120,7 +124,7 @@ _CONNECTION: Final = [
     _row("connection.start-1", _SERVER, MUST, "a version that is not supported gets our header, and the end", "other_header_gets_ours_and_the_end"),
     _row("connection.start-2", _SERVER, MUST, "the version is not above the one that the client asked for", "client_of_0_9_is_a_client_of_0_9_1 handshake_opens_both_ends_however_the_octets_come"),
     _row("connection.start-3", _CLIENT, MUST, "a client that cannot handle the version closes the socket without a word", "server_that_answers_with_a_header_or_another_version_ends_the_client"),
-    _row("connection.start-4", _SERVER, SHOULD, "the properties have product, version, platform and others", "container/protocols/amqp091/test_connection:client_logs_in_by_each_mechanism_of_one_message", "product, version, platform and capabilities; no host and no copyright"),
+    _row("connection.start-4", _SERVER, SHOULD, "the properties have product, version, platform and others", "amqp091/server/test_login:client_logs_in_by_each_mechanism_of_one_message", "product, version, platform and capabilities; no host and no copyright"),
     _row("connection.start-5", _SERVER, MUST, "the locale en_US is supported", "methods_round_trip_and_the_second_reader_agrees defaults_are_what_clients_leave_out"),
     _row("connection.start-ok-1", _CLIENT, SHOULD, "the properties have product, version and platform", "engine_keeps_what_the_peer_says_of_itself connection_opens_and_closes"),
     _row("connection.start-ok-2", _CLIENT, SHOULD, "the client takes the strongest mechanism that it can", "login_uses_what_the_transport_permits connection_logs_in_with_amqplain"),
@@ -129,10 +133,10 @@ _CONNECTION: Final = [
     _row("connection.tune-ok-1", _SERVER, MUST, "a channel-max above the proposal ends the connection without a negotiated close", "limits_that_were_not_proposed_are_refused_with_530 limits_out_of_bounds_are_refused_with_530", "otherwise: a close with 530, as RabbitMQ"),
     _row("connection.tune-ok-2", _SERVER, MUST, "and so does a frame-max", "limits_that_were_not_proposed_are_refused_with_530 limits_out_of_bounds_are_refused_with_530", "otherwise: a close with 530, as RabbitMQ"),
     _row("connection.open-1", _SERVER, MUST, "virtual hosts are wholly apart", "virtual_host_is_a_container_by_its_name virtual_hosts_are_the_containers_of_a_listener"),
-    _row("connection.open-2", _SERVER, SHOULD, "the permission of a client to a virtual host is checked", "connection_that_is_not_permitted_is_refused_with_530 container/protocols/amqp091/test_connection:unknown_virtual_host_is_refused_with_530"),
+    _row("connection.open-2", _SERVER, SHOULD, "the permission of a client to a virtual host is checked", "connection_that_is_not_permitted_is_refused_with_530 amqp091/server/test_login:unknown_virtual_host_is_refused_with_530"),
     _row("connection.close-1", _PEER, MUST, "after a close all is dropped but close and close-ok", "input_that_follows_an_error_is_dropped_until_the_close_is_answered"),
     _row("connection.close-2", _PEER, MUST, "a close that crosses ours is answered with close-ok", "both_closing_at_once_close_both"),
-    _row("connection.close-ok-1", _PEER, SHOULD, "a socket that ends without close-ok is logged", "transport_that_ends_is_reported_once", "the engine reports it, and a program is told of the loss"),
+    _row("connection.close-ok-1", _PEER, SHOULD, "a socket that ends without close-ok is logged", "transport_that_ends_is_reported_once", "the engine reports it, and a program is notified of the loss"),
 ]  # fmt: skip
 
 _CHANNELS: Final = [
@@ -149,7 +153,7 @@ _CHANNELS: Final = [
 
 _EXCHANGES: Final = [
     _row("exchange-1", _SERVER, MUST, "there are the types fanout and direct", "message_is_routed_by_exchanges_of_all_kinds direct_compares_keys_and_fanout_nothing"),
-    _row("exchange-2", _SERVER, SHOULD, "there are topic and headers", "message_is_routed_by_exchanges_of_all_kinds message_gets_to_the_queues_whose_headers_match"),
+    _row("exchange-2", _SERVER, SHOULD, "there are topic and headers", "message_is_routed_by_exchanges_of_all_kinds message_is_routed_to_the_queues_whose_headers_match"),
     _row("exchange-3", _SERVER, MUST, "each type has an exchange amq. and its name from the start", "exchanges_are_there_from_the_start"),
     _row("exchange-4", _SERVER, MUST, "there is a direct exchange without a name", "default_exchange_cannot_be_changed_and_leads_to_every_queue"),
     _row("exchange-5", _SERVER, MUST_NOT, "that one is used otherwise than by its empty name, in publish and bind", "default_exchange_cannot_be_changed_and_leads_to_every_queue " + _CODES, "queue.bind to it is refused with 403, as RabbitMQ"),
@@ -207,7 +211,7 @@ _QUEUES: Final = [
 
 _BASIC: Final = [
     _row("basic-1", _SERVER, SHOULD, "persistent messages are held on a disk", "persistent_message_in_a_durable_queue_outlives_the_container publisher_is_answered_when_all_queues_have_the_message_stored"),
-    _row("basic-2", _SERVER, MUST_NOT, "a persistent message is dropped when a queue overflows", "publish_is_nacked_when_the_queue_rejects_what_it_has_no_room_for requeue_into_a_full_queue_drops_its_head", "otherwise: what x-overflow says; drop-head drops any message, as RabbitMQ"),
+    _row("basic-2", _SERVER, MUST_NOT, "a persistent message is dropped when a queue overflows", "publish_is_nacked_when_the_queue_rejects_what_it_has_no_room_for requeue_into_a_full_queue_drops_its_head", "otherwise: x-overflow decides; drop-head drops any message, as in RabbitMQ"),
     _row("basic-3", _SERVER, MUST, "there are two priorities at least", "arguments_become_the_policy_of_the_queue", "of queues with x-max-priority, as RabbitMQ"),
     _row("basic-4", _SERVER, MAY, "there are ten", "arguments_become_the_policy_of_the_queue", "up to 255"),
     _row("basic-5", _SERVER, MUST, "messages of one priority keep their order, persistent or not", "consumer_gets_what_is_there_and_what_comes requeued_messages_take_their_old_places"),
@@ -232,13 +236,13 @@ _BASIC: Final = [
     _row("basic.deliver-1", _SERVER, SHOULD, "a message that was delivered five times without an acknowledgement becomes a dead letter", "quorum_queue_counts_what_comes_back_and_gives_up_in_the_end", "on quorum queues, at x-delivery-limit, as RabbitMQ"),
     _row("basic.deliver-2", _CLIENT, MUST_NOT, "a message of one channel is settled on another", "unknown_delivery_tag_is_refused"),
     _row("basic.deliver-3", _SERVER, MUST_NOT, "a delivery tag is 0", "client_refuses_delivery_tags_that_do_not_rise"),
-    _row("basic.deliver-4", _SERVER, MUST, "redelivered says that a message was delivered before", "unacknowledged_messages_go_back_when_their_channel_or_connection_is_gone recover_sends_what_goes_back_in_order_and_redelivered"),
+    _row("basic.deliver-4", _SERVER, MUST, "redelivered means that a message was delivered before", "unacknowledged_messages_go_back_when_their_channel_or_connection_is_gone recover_sends_what_goes_back_in_order_and_redelivered"),
     _row("basic.get-1", _SERVER, MUST, "get is answered with the next message, or get-empty", "get_does_not_count_for_the_prefetch delivery_is_settled_as_the_client_says"),
     _row("basic.ack-1", _SERVER, MUST, "multiple settles all up to the tag, and all that are out with tag 0", "tag_0_with_multiple_settles_all_that_is_out delivery_is_settled_as_the_client_says deliveries_are_numbered_and_settled_at_both_ends"),
     _row("basic.ack-2", _SERVER, MUST, "a tag that is not out is a channel exception; 406", "unknown_delivery_tag_is_refused " + _CHANNEL),
     _row("basic.ack-3", _SERVER, MUST, "on a channel with transactions at once, and not at the commit", "acknowledgement_is_undone_when_its_transaction_is_rolled_back"),
     _row("basic.reject-1", _SERVER, SHOULD, "a reject is taken while contents are sent", "contents_of_channels_may_be_mixed"),
-    _row("basic.reject-2", _SERVER, SHOULD, "it says that the client cannot process the message now", "delivery_is_settled_as_the_client_says rejected_message_is_dead_lettered_with_its_history"),
+    _row("basic.reject-2", _SERVER, SHOULD, "it means that the client cannot process the message now", "delivery_is_settled_as_the_client_says rejected_message_is_dead_lettered_with_its_history"),
     _row("basic.reject-3", _CLIENT, MUST_NOT, "messages are selected by rejecting", "", _USER),
     _row("basic.reject-4", _SERVER, MUST_NOT, "a requeued message comes to the same channel again", "requeued_messages_take_their_old_places", "otherwise: it may, as in RabbitMQ"),
     _row("basic.recover-1", _SERVER, MUST, "redelivered is set on what comes again", "recover_sends_what_goes_back_in_order_and_redelivered recover_requeues_all_and_answers"),
@@ -274,13 +278,13 @@ REQUIREMENTS: Final[Sequence[Requirement]] = [
 _HEAD: Final = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-The rules of AMQP 0-9-1 of 2008: those of the specification by its sections, those of its methods by the name of the method. The second
-column says whom a rule binds, the third has the document's word for it, where "MUST NOT" stands before what must not be. The fourth
-names the tests that show what this product does.
+The rules of AMQP 0-9-1 of 2008. Rules of the specification have the number of their section, rules of a method the name of the method.
+The second column has the end that a rule binds, the third the word of the document; "MUST NOT" stands before a forbidden behaviour.
+The fourth column names the tests.
 
-Clients of 0-9-1 are written for RabbitMQ, whose answers are what they expect. Where RabbitMQ does otherwise than the document, so does
-this product, and the row begins with **otherwise**: its tests show what is done. "Not offered", "shown elsewhere" and "nothing to
-show" are explained in :doc:`conformance`.
+Clients of 0-9-1 are written for RabbitMQ, and expect its answers. If RabbitMQ deviates from the document, this product does the same, and
+the row begins with **otherwise**: its tests show the actual behaviour. :doc:`conformance` explains "not offered", "shown elsewhere" and
+"nothing to show".
 """
 
 

@@ -11,30 +11,29 @@ if TYPE_CHECKING:
 
     from .requirement import Mutant
 
-__all__ = ["MUTANTS"]
-
 
 def _one(old: str, new: str) -> tuple[Mutant, ...]:
     return ((Change(old, new),),)
 
 
 _EQUIVALENT_QUEUE: Final = _one(
-    '        check_equivalent("queue", name, received, there.properties, _QUEUE)\n', ""
+    '        check_equivalent("queue", name, received, there.properties, _QUEUE, self.virtual_host)\n', ""
 )
 _EQUIVALENT_EXCHANGE: Final = _one(
-    '            check_equivalent("exchange", name, given | received, there.properties, _EXCHANGE)\n', ""
+    '            check_equivalent(\n                "exchange", name, given | received, there.properties, _EXCHANGE, self.virtual_host\n            )\n',
+    "",
 )
-_RESERVED: Final = '        if name.startswith(RESERVED):\n            raise AccessRefusedError(f"{name!r} is one of the broker\'s own: they begin with {RESERVED}")\n'
+_RESERVED: Final = '        _check_prefix("exchange", name)\n'
 _RESERVED_EXCHANGE: Final = _one(
     _RESERVED + "        exchange = self.build_exchange(", "        exchange = self.build_exchange("
 )
 _RESERVED_QUEUE: Final = _one("    if method.queue.startswith(RESERVED):  # also", "    if False:  # also")
-_NOT_THERE: Final = '        if exchange is None:\n            raise NotFoundError(f"no exchange {name!r}")\n'
+_NOT_THERE: Final = "        if exchange is None:\n            raise NotFoundError(f\"no {self.title_of('exchange', name)}\")\n"
 _NO_EXCHANGE: Final = _one(
     _NOT_THERE, "        if exchange is None:\n            return self.exchanges[DEFAULT]\n"
 )
 _NO_QUEUE: Final = _one(
-    '        if queue is None:\n            raise NotFoundError(f"no queue {name!r}")\n',
+    "        if queue is None:\n            raise NotFoundError(f\"no {self.title_of('queue', name)}\")\n",
     "        if queue is None:\n            return self.declare_queue(name)[0]\n",
 )
 _TWICE: Final = _one("        if binding in self._all:\n", "        if False:\n")
@@ -50,13 +49,13 @@ _UNBOUND: Final = _one(
 
 MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "1.4.2-1": _one("        if queue.lasting and self._definitions is not None:\n", "        if False:\n"),
-    "2.2.4-1": _one("        speaks = self.is_open or (", "        speaks = True or (")
+    "2.2.4-1": _one("        sends_reason = self.is_open or (", "        sends_reason = True or (")
     + _one(
         '        if self.capabilities.get("authentication_failure_close") is True:\n', "        if True:\n"
     ),
     "2.2.4-2": _one(
-        '        if not self._lifecycle.permits(step):\n            raise LocalProtocolError(f"{method.plan.name} in state',
-        '        if False:\n            raise LocalProtocolError(f"{method.plan.name} in state',
+        '        if not self._lifecycle.permits(step):\n            raise LocalProtocolError(\n                f"{method.plan.name} cannot',
+        '        if False:\n            raise LocalProtocolError(\n                f"{method.plan.name} cannot',
     )
     + _one(
         "        step, react = self.REACTIONS[method.plan.name]\n        self._lifecycle.receive(step)\n",
@@ -71,8 +70,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ' and plan.name == "channel.open"\n',
     ),
     "2.3.3-2": _one(
-        "            frame_max=limits.frame_max,\n            heartbeat=limits.heartbeat,\n        )\n        self.say(EndpointRole.SERVER",
-        "            frame_max=0,\n            heartbeat=limits.heartbeat,\n        )\n        self.say(EndpointRole.SERVER",
+        "            frame_max=limits.frame_max,\n            heartbeat=limits.heartbeat,\n        )\n        self.send(EndpointRole.SERVER",
+        "            frame_max=0,\n            heartbeat=limits.heartbeat,\n        )\n        self.send(EndpointRole.SERVER",
     )
     + _one(
         "            channel_max=limits.channel_max,\n            frame_max=limits.frame_max,\n            heartbeat",
@@ -147,14 +146,14 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     "4.2.2-1": _one("            self.enqueue(profile.header)\n", "            pass\n"),
     "4.2.2-2": _one("            answer(self._profile.header)\n", ""),
     "4.2.3-1": _one(
-        '        if buffer[end - 1] != FRAME_END:\n            self._deaf = True\n            raise ReplyError(ReplyCode091.FRAME_ERROR, f"a frame that ends with {buffer',
-        '        if False:\n            self._deaf = True\n            raise ReplyError(ReplyCode091.FRAME_ERROR, f"a frame that ends with {buffer',
+        '        if buffer[end - 1] != FRAME_END:\n            self._ignores_input = True\n            raise ReplyError(ReplyCode091.FRAME_ERROR, f"a frame that ends with {buffer',
+        '        if False:\n            self._ignores_input = True\n            raise ReplyError(ReplyCode091.FRAME_ERROR, f"a frame that ends with {buffer',
     ),
     "4.2.3-2": _one(
         "        if kind not in self._types:\n            raise ReplyError(ReplyCode091.FRAME_ERROR",
         "        if kind not in self._types:\n            raise ReplyError(ReplyCode091.COMMAND_INVALID",
     )
-    + _one("        if self._deaf or not speaks:\n", "        if not speaks:\n"),
+    + _one("        if self._ignores_input or not sends_reason:\n", "        if not sends_reason:\n"),
     "4.2.3-4": _one(
         "        for start in range(0, len(body), largest):\n            yield self.frame(BODY, channel, body[start : start + largest])\n",
         "        if body:\n            yield self.frame(BODY, channel, body)\n",
@@ -180,8 +179,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "        if False:\n",
     ),
     "4.2.6-1": _one(
-        "        if kind != self.expects:\n            raise ReplyError(\n                self._bounds",
-        "        if False:\n            raise ReplyError(\n                self._bounds",
+        "        if kind != self.expects:\n            raise ReplyError(\n                self._host",
+        "        if False:\n            raise ReplyError(\n                self._host",
     ),
     "4.2.6.1-1": _one("    if class_id != expected.class_id or weight:\n", "    if weight:\n"),
     "4.2.6.1-2": _one(
@@ -204,20 +203,20 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "            pass\n",
     )
     + _one(
-        "        self._look = now + self._interval / 2\n        return True\n",
-        "        self._look = now + self._interval * 2\n        return True\n",
+        "        self._heartbeats.begin(heartbeat / 2, 2 * heartbeat, now)\n",
+        "        self._heartbeats.begin(heartbeat * 2, 2 * heartbeat, now)\n",
     ),
     "4.2.7-3": _one(
-        "        return now - self._heard >= 2 * self._interval\n",
-        "        return now - self._heard >= self._interval\n",
+        "        self._heartbeats.begin(heartbeat / 2, 2 * heartbeat, now)\n",
+        "        self._heartbeats.begin(heartbeat / 2, heartbeat, now)\n",
     )
-    + _one("        if not self._interval or not reading:\n", "        if not self._interval:\n"),
+    + _one("        if not self.patience or not reading:\n", "        if not self.patience:\n"),
     "4.4-1": _one(
         "        if self._running or self._waits:\n            self._notices += (notice,)\n        else:\n            self.reply(notice)\n",
         "        self.reply(notice)\n",
     ),
-    "4.10.1-1": _one("        if header.size > bounds.limits.max_message_size:\n", "        if False:\n")
-    + _one("        self._bounds.count_partial(len(payload))\n", ""),
+    "4.10.1-1": _one("        if header.size > host.limits.max_message_size:\n", "        if False:\n")
+    + _one("        self._host.count_partial(len(payload))\n", ""),
     "connection.start-1": _one("            answer(self._profile.header)\n", ""),
     "connection.start-3": _one(
         "        if (method.version_major, method.version_minor) != self._profile.version:\n",
@@ -251,7 +250,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "            self._lifecycle.receive(Step.RECV_CLOSE)\n",
     ),
     "connection.close-ok-1": _one(
-        "            self._finish()\n            self.emit(ConnectionLost(reason))\n",
+        "            self._finish()\n            self.emit(self._lost(reason))\n",
         "            self._finish()\n",
     ),
     "channel.flow-2": _one("        self.flowing = method.active\n", "")
@@ -321,7 +320,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         (
             Change("    if method.queue.startswith(RESERVED):  # also", "    if False:  # also"),
             Change(
-                _RESERVED + "        if name and self.queue_address(name).startswith(ADDRESSES):",
+                '        _check_prefix("queue", name)\n        if name and self.queue_address(name).startswith(ADDRESSES):',
                 "        if False:",
             ),
         ),
@@ -407,10 +406,12 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "    if False:\n        raise LocalProtocolError(",
     ),
     "basic.consume-4": _one(
-        "        tag = method.consumer_tag or new_tag()\n        # Of a topic",
-        "        tag = method.consumer_tag or 'tag'\n        # Of a topic",
+        "        tag = method.consumer_tag or new_tag()\n        # At a topic",
+        "        tag = method.consumer_tag or 'tag'\n        # At a topic",
     ),
-    "basic.consume-5": _one("            method.exclusive and others\n", "            False\n")
+    "basic.consume-5": _one(
+        "            method.exclusive and (others or single_active)\n", "            False\n"
+    )
     + _one(
         "        if any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others) or (",
         "        if (",
@@ -420,8 +421,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "            wants=None,\n",
     ),
     "basic.cancel-2": _one(
-        "            self._channel.peer.guard.forget(outlet)\n            outlet.stop()\n        if not getattr",
-        "            self._channel.peer.guard.forget(outlet)\n        if not getattr",
+        "            self._channel.peer.guard.forget(outlet)\n            outlet.stop()\n\n    def on_cancelled",
+        "            self._channel.peer.guard.forget(outlet)\n\n    def on_cancelled",
     ),
     "basic.publish-1": _NO_EXCHANGE,
     "basic.publish-5": _one("        if publish.mandatory and released:\n", "        if False:\n")
@@ -439,7 +440,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '    if tags is None:\n        raise ReplyError(ReplyCode091.NOT_FOUND, "unknown tag")\n    return tags, 0\n\n\ndef _receive_confirm_select',
     ),
     "basic.deliver-3": _one(
-        "        if tag < self.last or (tag == self.last and not self._free):\n", "        if False:\n"
+        "        if tag < self.last or (tag == self.last and not self._may_repeat):\n", "        if False:\n"
     ),
     "basic.get-1": _one("        if not outlet.pull():\n", "        if outlet.pull():\n"),
     "basic.ack-1": _one("                if tag and each > tag:\n", "                if each > tag:\n")

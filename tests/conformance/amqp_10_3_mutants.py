@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from .requirement import Mutant
 
-__all__ = ["MUTANTS"]
-
 
 def _each(*changes: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple((Change(old, new),) for old, new in changes)
@@ -44,8 +42,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             '        if False:\n            raise ReplyError(ReplyCode091.NOT_ALLOWED, f"ticket',
         ),
         (
-            '            raise ReplyError(ReplyCode091.NOT_ALLOWED, f"ticket {number} is',
-            '            raise ReplyError(ReplyCode091.ACCESS_REFUSED, f"ticket {number} is',
+            '            raise ReplyError(ReplyCode091.NOT_ALLOWED, f"ticket {number} belongs',
+            '            raise ReplyError(ReplyCode091.ACCESS_REFUSED, f"ticket {number} belongs',
         ),
     ),
     "685, 855, 972": _each(
@@ -120,10 +118,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ),
     ),
     "1093": _each(
-        ("        return not payload and self._bounds.profile.aborts_content\n", "        return False\n"),
+        ("        return not payload and self._host.profile.aborts_content\n", "        return False\n"),
         (
-            "            self.numbers.deliveries.number(tag, settled=True)\n",
-            "            self.numbers.deliveries.number(tag, settled=False)\n",
+            "            self.numbers.deliveries.add(tag, settled=True)\n",
+            "            self.numbers.deliveries.add(tag, settled=False)\n",
         ),
         ("        elif content.is_aborted_by(payload):\n            self._abort_content()\n", ""),
     ),

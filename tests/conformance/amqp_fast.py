@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp_fast.engine.states import CHANNEL, CONNECTION, EXPECTED, HANDLE, When
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 from . import amqp_fast_mutants
 from .figures import counted, numbered
@@ -19,34 +19,32 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from enum import Enum
 
-    from trio_amqp10.amqp_fast.commands import Command
-    from trio_amqp10.amqp_fast.states import Step
-
-__all__ = ["COMMANDS", "REQUIREMENTS", "STATEMENTS", "STATES", "page", "test_of"]
+    from trio_amqp10.amqp_fast.engine.states import Step
+    from trio_amqp10.amqp_fast.wire.commands import Command
 
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-RFC 006, "The AMQP/Fast Wire-Level Protocol", version 0.8a2 of March 2005, with the reply codes of RFC 011. A historical protocol:
-what is here is verified by the document, by vectors computed from it, and by the two ends that this project has; there is no other
-implementation to test against. Lines are those of the document's text. What the document leaves open is decided in
-:doc:`../decisions/0035-amqp-fast`.
+RFC 006, "The AMQP/Fast Wire-Level Protocol", version 0.8a2 of March 2005, with the reply codes of RFC 011. It is historical, and there
+is no other implementation to test against: the tests compare the code with the document and with vectors computed from it, and connect
+its two ends. Line numbers refer to the text of the document. :doc:`../decisions/0035-amqp-fast` decides the questions that the document
+leaves open.
 
 """
 
 _COMMANDS = """
-When each end expects a command, and what it does otherwise (3.2.10, 3.3.9, 3.5.17). A command that is never expected closes the
-connection with 503.
+Each row gives the time at which an end expects a command; tests show the reaction at other times (3.2.10, 3.3.9, 3.5.17). A command
+that is never expected closes the connection with 503.
 
 """
 
 _STATES = """
-The state that follows each step; a step that is not listed is an error of who takes it.
+The table has the state after each step. Any other step is an error of the end that takes it.
 
 """
 
 _STATEMENTS = """
-What the document says beyond these lists.
+The statements of the document that are not in the lists above.
 """
 
 _NEVER = "command_that_is_never_expected_closes_the_connection_with_503"
@@ -181,14 +179,14 @@ STATEMENTS: Final = (
     ("3.2.5", "804, 820, 837", "a client lowers values and raises none", "server_refuses_a_tune_that_raises_a_value_and_names_it"),
     ("3.2.5.1", "822-828", "bounds of channels, handles and transactions", "channels_and_handles_have_a_number_at_most"),
     ("3.2.5.1", "828", "the bound of a transaction", "transaction_has_a_number_of_messages_at_most"),
-    ("3.2.5.2", "843-859", "dictionaries", "headers_have_short_names_on_the_wire_where_dictionaries_are_on"),
+    ("3.2.5.2", "843-859", "dictionaries", "headers_have_short_names_on_the_wire_if_dictionaries_are_on"),
     ("3.2.6", "876", "virtual paths", "virtual_path_that_there_is_not_is_refused"),
     ("3.2.6", "878", "a client name is active once", "client_name_is_active_once_at_a_time"),
     ("3.2.9", "926-931", "who closed answers each command with another close", "command_after_our_close_is_answered_with_another_close"),
     ("3.2.12", "977-979", "a pause before a hostile connection is ended", "server_ends_another_protocol_after_a_pause_without_a_word"),
     ("3.3.2.2", "1050-1070", "restartable channels", "transfer_that_broke_off_goes_on_over_another_connection"),
-    ("3.3.2.2", "1052-1054", "the sender goes on in another session, once it comes back by itself", "large_message_goes_on_where_it_broke_off"),
-    ("3.3.2.2", "1054, 1810", "and so does the server, to a client that comes back", "large_message_comes_on_where_it_broke_off"),
+    ("3.3.2.2", "1052-1054", "the sender continues in another session, after it has reconnected by itself", "large_message_goes_on_where_it_broke_off"),
+    ("3.3.2.2", "1054, 1810", "and so does the server, for a client that has reconnected", "large_message_comes_on_where_it_broke_off"),
     ("3.3.3", "1087-1089", "messages are numbered by channel", "messages_of_all_handles_of_a_channel_are_numbered_together"),
     ("3.3.3", "1091", "no ACK for peer services", "ack_with_peer_services_alone_closes_the_channel"),
     ("3.3.4", "1110-1114", "commit", "commit_places_what_was_sent_and_settles_what_was_received"),
@@ -222,7 +220,13 @@ STATEMENTS: Final = (
 )  # fmt: skip
 """Section, lines, what is said, and the test that shows it."""
 
-_FOLDERS = ("amqp_fast", "amqp_fast/client", "container/protocols/amqp_fast")
+_FOLDERS = (
+    "amqp_fast/wire",
+    "amqp_fast/engine",
+    "amqp_fast/conversion",
+    "amqp_fast/client",
+    "amqp_fast/server",
+)
 
 
 def test_of(name: str) -> tuple[str, str]:

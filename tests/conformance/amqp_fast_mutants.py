@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from .requirement import Mutant
 
-__all__ = ["MUTANTS"]
-
 
 def _each(*changes: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple((Change(old, new),) for old, new in changes)
@@ -56,15 +54,12 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ),
     ),
     "2.2.12-1": _each(
-        ("        return bool(self._pinged and self._wanted)\n", "        return bool(self._wanted)\n"),
         (
-            "        return now - self._heard >= 2 * self._wanted\n",
-            "        return now - self._heard >= self._wanted\n",
+            "begin(self.tuning.heartbeat, self._heartbeats.patience, now)\n",
+            "begin(self.tuning.heartbeat, 2 * self.limits.heartbeat, now)\n",
         ),
-        (
-            "        return now - self._heard >= 2 * self._wanted\n",
-            "        return now - self._heard >= 3 * self._wanted\n",
-        ),
+        ("patience = 2 * self.limits.heartbeat ", "patience = self.limits.heartbeat "),
+        ("patience = 2 * self.limits.heartbeat ", "patience = 3 * self.limits.heartbeat "),
     ),
     "3.2.3.1-2": _each(
         (
@@ -106,7 +101,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "3.3.3-2": _each(
         (
-            '                raise ReplyError(_R.COMMAND_NOT_VALID, "channel ack with peer services alone", Level.CHANNEL)\n',
+            '                raise ReplyError(_R.COMMAND_NOT_VALID, "channel ack with only peer services", Level.CHANNEL)\n',
             "                return\n",
         ),
     ),
@@ -129,8 +124,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         ),
         ("                there.node.purge()\n", "                pass\n"),
         (
-            '        if name in self._container.nodes:\n            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"there is a',
-            '        if False:\n            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"there is a',
+            '        if name in self._container.nodes:\n            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"the name',
+            '        if False:\n            raise RefusedError(Condition.UNAUTHORIZED_ACCESS, f"the name',
         ),
     ),
     "3.5.2.3-2": _each(

@@ -6,16 +6,15 @@ runs while a module is imported (a constant, a table, the fields of a class) the
 
 from __future__ import annotations
 
-import gc
 import inspect
 from types import CodeType, FunctionType
 from typing import TYPE_CHECKING
 
+from tests.living_objects import living_objects
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-__all__ = ["Functions", "changed_code"]
 
 _NESTED = object()
 
@@ -80,7 +79,7 @@ class Functions:
 
     def __init__(self, package: Path) -> None:
         self._by_place: dict[tuple[str, str, int], list[FunctionType]] = {}
-        for each in gc.get_objects():
+        for each in living_objects():
             if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(str(package)):
                 self._by_place.setdefault(_place(each.__code__), []).append(each)
 

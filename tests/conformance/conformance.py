@@ -42,8 +42,6 @@ from .rows import (
 )
 from .rst import find_test, table, title
 
-__all__ = ["PARTS", "page"]
-
 PARTS: dict[str, list[Requirement]] = {
     "Part 0: overview": overview.REQUIREMENTS,
     "Part 1: types": types.REQUIREMENTS,
@@ -88,27 +86,27 @@ _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
 This page lists each statement of AMQP 1.0 (OASIS Standard, 29 October 2012; ISO/IEC 19464:2014) and of seven
-extensions, in the words of this project, with the tests that show that the product does what the statement says.
-The number of a statement is its section, and its place in the section. The second column has the standard's word;
-a dash stands for a definition that binds without one. :doc:`rules` lists what a peer may not do, and what follows.
-Extensions A to D are committee specifications of OASIS, whose statements are taken from what the tests and sources of other
-implementations say of them; E to G are working drafts.
+extensions, in the words of this project, with the tests that show that the product obeys the statement.
+The number of a statement is its section, and its place in the section. The second column has the standard's word, such as MUST;
+a dash stands for a binding definition without such a word. :doc:`rules` lists the rules for a peer, and the error of each breach.
+Extensions A to D are committee specifications of OASIS, whose statements are taken from the tests and sources of other
+implementations; E to G are working drafts.
 
-A *mutant* is a small change of the product's source that removes what one statement says. ``make conformance ALL=1``
+A *mutant* is a small change of the product's source that removes the behaviour of one statement. ``make conformance ALL=1``
 makes each of these changes in turn and runs the tests of the statement: at least one test must fail for each mutant, and
 each test must fail for at least one. So a statement with a mutant cannot be lost unnoticed. ``make conformance`` does so for
 statements whose tests or sources have changed since the last such run, and for a tenth of the others. A statement
 that is a MUST, a MUST NOT, a SHOULD, a SHOULD NOT or RECOMMENDED has a mutant if it has tests. There are {mutants} mutants in all; one that
-stands for several statements counts once. ``make conformance-several`` makes plain mutants besides, by rule, of the lines that these
-touch: each comparison, branch, call and assignment in turn.
+stands for several statements counts once. ``make conformance-several`` also makes plain mutants of the lines that these mutants
+change: of each comparison, branch, call and assignment in turn.
 
-The table counts the statements of each part. Each statement is counted once in the columns behind "with a mutant":
+The table counts the statements of each part. Each statement is counted once in the columns after "with a mutant":
 
 - *shown*: tests show all of it;
-- *with a limit*: tests show it in part; the brackets behind the tests say what they leave out;
-- *not yet*: the product should do it, and does not;
-- *not offered*: the standard allows products without it, or an extension asks for it that the product has in part only;
-- *shown elsewhere*: other statements say the same piece by piece, and have the tests;
+- *with a limit*: tests show a part of it; the brackets after the tests name the rest;
+- *not yet*: the product should obey it, and does not;
+- *not offered*: the standard allows products without it, or it belongs to an extension that the product supports only in part;
+- *shown elsewhere*: other statements cover it piece by piece, and have the tests;
 - *nothing to show*: no test of this product can see it, because it binds a user, another program, or a text,
   or because its wording was not at hand.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, TYPES
-from trio_amqp10.engine.states import ConnectionState, SessionState
-from trio_amqp10.wire.composite import plan_of
+from trio_amqp10.amqp10.draft_2010.registries import FRAME_BODIES, SASL_FRAME_BODIES, TYPES
+from trio_amqp10.amqp10.engine.states import ConnectionState, SessionState
+from trio_amqp10.amqp10.wire.composite import plan_of
 
 from . import draft_2010_mutants
 from .figures import counted, numbered
@@ -18,29 +18,27 @@ from .rst import ROOT, find_test, table, title
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["REQUIREMENTS", "STATEMENTS", "STATES", "TYPE_LINES", "page", "test_of"]
-
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-AMQP 1.0, draft of 19 May 2010, revision 1090. A historical protocol: what is here is verified by the document, by vectors and by the two ends that this project
-has; there is no other implementation to test against. Lines are those of the document's text. What it has lost, or leaves open, is decided in
-:doc:`../decisions/0037-draft-of-2010`. Statements that are the final standard's too, word for word, are shown by :doc:`conformance`: the engine is the same.
+AMQP 1.0, draft of 19 May 2010, revision 1090. It is historical, and there is no other implementation to test against: the tests compare the code with the
+document and with vectors, and connect its two ends. Line numbers refer to the text of the document. :doc:`../decisions/0037-draft-of-2010` decides the questions that
+the document leaves open. :doc:`conformance` shows the statements that the final standard has word for word: the engine is the same.
 
 """
 
 _TYPES = """
-Composite types, with their codes; fields in their order. "By analogy" is what no source has.
+Composite types with their codes, and their fields in order. *By analogy*: no source defines this.
 
 """
 
 _STATES = """
-States of connections and sessions. The engine has them by the names of the final standard.
+States of connections and sessions. The engine uses the names of the final standard.
 
 """
 
 _STATEMENTS = """
-What the document says beyond its types and states.
+The statements of the document about other things than types and states.
 """
 
 _VECTOR = "vector_is_read_and_written_back"
@@ -133,7 +131,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("II 3.2", "484", "keys of a map are symbols that name fields", "map_with_a_wrong_field_is_refused"),
     ("II 3.2", "484", "a key without a value may be left out, or be null", "null_in_a_map_is_no_value"),
     ("III 2", "532-557", "the protocol header, and what is sent back for another", "another_protocol_header_gets_ours_and_the_end"),
-    ("III 2", "532-557", "the first frame tells the draft from the final standard, whose header it has", "listener_tells_the_two_standards_apart"),
+    ("III 2", "532-557", "the first frame distinguishes the draft from the final standard, whose header it has", "listener_tells_the_two_standards_apart"),
     ("III 3", "617-635", "frames of the AMQP type", "wrong_type_of_frame_and_channel_over_the_highest"),
     ("III 3.2", "637", "an empty frame has no effect", "empty_frame_has_no_effect"),
     ("III 4.1", "651, 1158", "frames of 4,096 octets are always taken", "frames_of_4096_octets_are_taken_before_open"),
@@ -154,12 +152,12 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 6.5", "964", "detach without a local linkage closes", "detach_of_ours_keeps_or_drops_the_local_linkage"),
     ("III 6.5", "964", "and is answered with neither", "detach_of_the_peer_is_answered_and_a_close_by_both_null"),
     ("III 6.6", "998, 1270", "transfer-count goes up with each complete message", "sender_counts_each_complete_message"),
-    ("III 6.6", "1000", "only the sender moves it; the receiver says the last it knows", "receiver_says_the_last_count_that_the_sender_named"),
+    ("III 6.6", "1000", "only the sender moves it; the receiver sends the last that it knows", "receiver_says_the_last_count_that_the_sender_named"),
     ("III 6.6", "1002, 1016", "no link-credit is no limit", "without_a_limit_credit_never_ends"),
     ("III 6.6", "1004-1006", "the sender's credit follows from the receiver's limit", "credit_comes_with_the_attach_and_with_a_flow"),
     ("III 6.6", "1008", "a receiver that does not know the count means the first", "receiver_that_names_no_count_counts_from_the_first"),
     ("III 6.6", "1012", "available", "sender_says_what_waits_beside_a_count_that_has_not_moved"),
-    ("III 6.6", "1014, 1020-1022", "drain advances the count to the limit, and a flow says so", "credit_comes_with_the_attach_and_with_a_flow"),
+    ("III 6.6", "1014, 1020-1022", "drain advances the count to the limit, and a flow reports it", "credit_comes_with_the_attach_and_with_a_flow"),
     ("III 6.6", "1016", "no transfers without credit", "delivery_without_credit_detaches"),
     ("III 6.6", "1024", "what is left of the credit is used by fragmenting", "message_is_sent_as_far_as_the_credit_goes"),
     ("III 6.6", "1028", "the flow-state of a transfer includes it", "message_takes_the_credit_of_all_its_units"),
@@ -167,11 +165,11 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 6.10", "1054-1056", "transfer-id is an alias of the delivery-tag in the session", "transfer_under_another_id_in_the_middle_of_a_message_detaches"),
     ("III 6.10", "1070-1082", "a terminal state, and settlement", "extent_of_the_senders_own_settles_what_came"),
     ("III 6.10", "1096-1102", "who settles first decides on the guarantee", "sender_that_settles_first_hears_nothing_and_one_that_does_not_hears_the_outcome"),
-    ("III 6.12", "1118", "sections are told by first, last and format-code", "message_is_joined_of_its_fragments"),
+    ("III 6.12", "1118", "sections are distinguished by first, last and format-code", "message_is_joined_of_its_fragments"),
     ("III 6.12", "1126", "more, on all transfers but the last", "sender_counts_each_complete_message"),
     ("III 6.12", "1126", "messages of different links may be interleaved", "large_messages_of_two_links_do_not_disturb_each_other"),
     ("III 6.12", "1128, 1320", "what was aborted is discarded", "aborted_message_is_dropped_and_counts"),
-    ("III 6.12", "1130", "fragments that do not say where sections end", "fragments_that_do_not_follow_each_other_are_an_invalid_field"),
+    ("III 6.12", "1130", "fragments without the ends of sections", "fragments_that_do_not_follow_each_other_are_an_invalid_field"),
     ("III 7.1", "1158", "without max-frame-size there is no limit", "frame_of_any_size_and_locales_that_are_none"),
     ("III 7.1", "1164", "channels up to channel-max", "wrong_type_of_frame_and_channel_over_the_highest"),
     ("III 7.1", "1170", "the lower of two intervals holds, and 0 is none", "lower_interval_holds_and_0_is_none"),
@@ -185,7 +183,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("III 8.6", "1430-1436", "session-credit, from the lowest unsettled transfer on", "session_credit_bounds_what_is_sent_until_the_lowest_moves_on"),
     ("III 8.6", "1430", "null before the first transfer is seen, and the next where all are settled", "receiver_says_that_the_lowest_has_moved_on_once_half_is_used"),
     ("III 8.6", "1430, 1590", "a transfer beyond it", "transfer_beyond_the_credit_of_the_session_ends_it"),
-    ("III 8.6", "1442", "a sender always says its count", "sender_says_where_it_counts_from"),
+    ("III 8.6", "1442", "a sender always sends its count", "sender_says_where_it_counts_from"),
     ("III 8.10", "1470-1472", "an extent may be about one link", "extent_with_a_handle_is_about_that_link_alone"),
     ("III 8.11", "1496-1498", "fragment-offset", "fragments_are_joined_again_that_the_credit_has_parted"),
     ("III 8.13", "1514", "options that are not known, unless x-opt-", "option_that_is_not_known_is_an_error_unless_it_may_be_ignored"),
@@ -205,7 +203,7 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
     ("IV 3", "1845", "a message is resumed behind bytes-transferred", "message_is_resumed_behind_what_the_peer_has"),
     ("IV 3.3", "1872", "the error of a rejected message in its attributes", "error_of_a_rejected_message_is_in_its_dead_letter"),
     ("IV 5.3", "1958-1966", "dynamic is the policy: the request, and the answer", "node_is_made_for_a_link"),
-    ("IV 5.3", "1972", "distribution-mode is said by the sending end", "mode_is_always_said_by_a_source"),
+    ("IV 5.3", "1972", "the sending end decides the distribution-mode", "mode_is_always_said_by_a_source"),
     ("IV 5.3", "1988", "outcomes by their symbols", "terminus_comes_back_with_the_lifetime_of_its_link"),
     ("IV 5.6", "2028-2047", "named filters", "filters_of_other_forms"),
     ("V 1", "2081", "declare makes a transaction", "transaction_is_declared_and_discharged"),
@@ -221,12 +219,15 @@ STATEMENTS: Final[tuple[tuple[str, str, str, str], ...]] = (
 )  # fmt: skip
 """Book and section, lines, what is said, and the test that shows it."""
 
-_FILES = ("container/protocols/test_draft_2010",)
+_FILES = ("amqp10/server/test_draft_2010_dialect", "amqp10/wire/test_composites_as_maps")
 
 
 def test_of(name: str) -> tuple[str, str]:
     """The file of a test, and its name; other protocols may have one of the same name."""
-    own = [f"draft_2010/{path.stem}" for path in sorted((ROOT / "tests/draft_2010").glob("test_*.py"))]
+    own = [
+        f"amqp10/draft_2010/{path.stem}"
+        for path in sorted((ROOT / "tests/amqp10/draft_2010").glob("test_*.py"))
+    ]
     files = [
         file for file in (*own, *_FILES) if f"def test_{name}(" in (ROOT / "tests" / f"{file}.py").read_text()
     ]

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
 
     from .requirement import Mutant
 
-__all__ = ["MUTANTS"]
-
 
 def _each(*changes: tuple[str, str]) -> tuple[Mutant, ...]:
     return tuple((Change(old, new),) for old, new in changes)

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from .rst import find_test, table, title
 
-__all__ = ["CHAPTERS", "SYSTEMS", "Feature", "page"]
-
 SYSTEMS = {
     "PC": ("Qpid Proton C and its Python binding", "0.41.0-dev of August 2026", "engine, both ends"),
     "PJ": ("protonj2", "12b0f9b1 of March 2026", "engine and client"),
@@ -196,7 +194,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "links resumed, with unsettled maps",
                 "N N N P N N N N N N Y Y",
                 "sender_takes_up_its_link_on_another_connection",
-                "engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
+                "amqp10/engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
             ),
             yes(
                 "links stolen", "N N N N N P N N N N Y Y", "row_41_attach_of_an_attached_name_steals_the_link"
@@ -229,7 +227,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             yes(
                 "large deliveries streamed, both ways",
                 "Y Y N N N N N N N Y P .",
-                "peer/test_stream_sender:stream_arrives_as_it_was_sent",
+                "amqp10/peer/test_stream_sender:stream_arrives_as_it_was_sent",
                 "sender_waits_for_the_reader_and_other_links_do_not",
             ),
             yes(
@@ -318,7 +316,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             part(
                 "SASL server: OAuth, GSSAPI",
                 "P N N N N P N N P Y N Y",
-                "no GSSAPI; rhea gets in by XOAUTH2 (``make interop``), OAUTHBEARER has met nobody else's yet",
+                "no GSSAPI; rhea gets in by XOAUTH2 (``make interop``), OAUTHBEARER was not tried with other clients yet",
                 "oauthbearer_server_lets_in_whom_the_application_names",
                 "token_that_ends_ends_the_connection",
             ),
@@ -385,7 +383,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
                 "pair_of_links_is_told_that_it_is_one",
                 "queue_is_declared_shown_purged_and_deleted",
             ),
-            yes("connections that come back", "Y Y Y N N N Y N Y - P -", "sends_wait_until_the_peer_is_back"),
+            yes("connections that reconnect", "Y Y Y N N N Y N Y - P -", "sends_wait_until_the_peer_is_back"),
             yes(
                 "redirects, of links and connections",
                 "P Y N N N N Y N N Y N N",
@@ -447,7 +445,7 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
             yes(
                 "an engine without a socket",
                 "Y Y P N N N N N N - N N",
-                "module_below_net_knows_no_clock_nor_socket_nor_trio",
+                "pure_module_knows_no_clock_nor_socket_nor_trio",
             ),
             yes(
                 "fuzzing, properties",
@@ -473,16 +471,25 @@ CHAPTERS: dict[str, tuple[str, list[Feature]]] = {
 _HEAD = """
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-What there is, beside others. Our column is true of this version, and each "yes" has a test; the others' columns
-are from reading their sources in the versions below, and may be out of date. An empty cell: nobody looked; a dash: it
-means nothing there. "Part" of ours says in brackets what is missing.
+This page compares the features of this library with those of others. Our column is true of this version, and each "yes" has a test
+(at the end of the page). The other columns come from the sources of the versions below, and may be out of date. An empty cell
+means unknown; a dash means not applicable. If ours is "part", the first column names the missing part in brackets.
 
 """
 
 
 def _shown(feature: Feature) -> str:
     tests = "; ".join(f"``{name}`` ({file})" for file, name in map(find_test, feature.tests))
-    return f"{tests} ({feature.note})" if feature.note else tests
+    return f"{feature.name}: {tests}"
+
+
+def _name(feature: Feature) -> str:
+    return f"{feature.name} ({feature.note})" if feature.note else feature.name
+
+
+def _head(key: str) -> str:
+    """Return the heading of a column: letters that show the names of their systems under the mouse."""
+    return f":abbr:`{key} ({', '.join(SYSTEMS[each][0] for each in key.split('/'))})`"
 
 
 def page() -> str:
@@ -495,9 +502,12 @@ def page() -> str:
     for name, (systems, features) in CHAPTERS.items():
         keys = systems.split()
         rows = [
-            (f.name, f"**{_MARKS[f.ours]}**", *(_MARKS[mark] for mark in f.theirs.split()), _shown(f))
+            (_name(f), f"**{_MARKS[f.ours]}**", *(_MARKS[mark] for mark in f.theirs.split()))
             for f in features
         ]
-        widths = (24, 6, *(4 for _ in keys), 34)
-        text += f"\n{title(name, '-')}\n" + table(("", "ours", *keys, "shown by"), rows, widths)
+        widths = (36, 6, *(5 for _ in keys))
+        text += f"\n{title(name, '-')}\n" + table(("", "ours", *map(_head, keys)), rows, widths)
+    text += f'\n{title("Tests", "-")}\nThe tests that show each "yes" and "part" of ours, by their files below ``tests/``.\n'
+    for name, (_, features) in CHAPTERS.items():
+        text += f"\n{title(name, '~')}\n" + "".join(f"- {_shown(f)}\n" for f in features if f.tests)
     return text

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from .requirement import Mutant
 
-__all__ = ["Figures", "counted", "figures_of", "numbered"]
-
 
 @dataclass(frozen=True, slots=True)
 class Figures:

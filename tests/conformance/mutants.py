@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from .plain_mutants import PlainMutant
     from .requirement import Mutant, Requirement
 
-__all__ = ["changed_sources", "main"]
-
 _REASONS: Final = Path(__file__).with_name("reasons.toml")
 _TURNS: Final = 10
 """In how many parts the rows are tried of which nothing has changed."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from .requirement import Requirement
 
-__all__ = ["PAGES", "ROWS"]
-
 _REFERENCE = ROOT / "docs" / "reference"
 
 PAGES: dict[Path, Callable[[], str]] = {

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from .requirement import Change, Mutant
 
-__all__ = ["PlainMutant", "plain_mutants", "touched_lines"]
-
 
 @dataclass(frozen=True, slots=True)
 class PlainMutant:

@@ -5,21 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = [
-    "BINDING",
-    "KINDS",
-    "MAY",
-    "MUST",
-    "MUST_NOT",
-    "RECOMMENDED",
-    "RULE",
-    "SHOULD",
-    "SHOULD_NOT",
-    "Change",
-    "Requirement",
-    "need",
-]
-
 MUST, MUST_NOT = "MUST", "MUST NOT"
 SHOULD, SHOULD_NOT = "SHOULD", "SHOULD NOT"
 RECOMMENDED = "RECOMMENDED"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,15 +10,22 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-__all__ = ["ROOT", "find_test", "table", "title"]
-
 ROOT = Path(__file__).resolve().parents[2]
 
+_TEST = re.compile(r"^ *(?:async )?def test_(\w+)\(", re.MULTILINE)
 _BOOK = "rule_ends_what_it_says_by_its_name_when_it_is_broken"
 
 
 def title(text: str, line: str = "=") -> str:
     return f"{text}\n{line * len(text)}\n"
+
+
+def between(text: str, marks: tuple[str, str], made: str) -> str:
+    """Return a text with something new between its two marks."""
+    begin, end = (re.escape(mark) for mark in marks)
+    changed, count = re.subn(f"{begin}.*?{end}", lambda _: marks[0] + made + marks[1], text, flags=re.DOTALL)
+    assert count == 1, marks
+    return changed
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], widths: Sequence[int]) -> str:
@@ -37,10 +44,9 @@ def _tests() -> dict[str, list[str]]:
     """Every test function, by its name without ``test_``: the files that have one."""
     found: dict[str, list[str]] = {}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
-                name = str(path.relative_to(ROOT / "tests"))
-                found.setdefault(node.name.removeprefix("test_"), []).append(name)
+        file = str(path.relative_to(ROOT / "tests"))
+        for name in _TEST.findall(path.read_text()):
+            found.setdefault(name, []).append(file)
     return found
 
 
@@ -55,7 +61,7 @@ def find_test(reference: str) -> tuple[str, str]:
         LookupError: there is no such test, or more than one.
     """
     if reference.startswith("["):
-        return "engine/test_rules.py", f"test_{_BOOK}{reference}"
+        return "amqp10/engine/test_rules.py", f"test_{_BOOK}{reference}"
     file, _, name = reference.rpartition(":")
     files = [each for each in _tests().get(name, []) if not file or each == f"{file}.py"]
     if len(files) != 1:

@@ -1,27 +1,25 @@
-"""The page of the rules, from the table that the engine has them in."""
+"""The page of the rules, from the table in ``core.peer_rules``."""
 
 from __future__ import annotations
 
-from trio_amqp10.protocol_rules import RULES, Strict
+from trio_amqp10.core.peer_rules import RULES, Strict
 
 from .rst import table, title
-
-__all__ = ["page"]
 
 _HEAD = """
 .. py:currentmodule:: trio_amqp10
 
 .. This page is made by ``python -m tests.conformance``: change the tables, not the page.
 
-What a peer may not do, and what comes of it when it does. The name of the rule stands at the end of the error's
-description, on our side (``RemoteProtocolError.rule``) and on the peer's. A breach ends a link, a session or the
-connection: the scope. The condition is one of ``Condition``. Limits that are named are those of ``Limits``.
+These rules of the standard bind a peer. A breach ends a link, a session or the connection (the scope), with an error of
+the given ``Condition``. The description of the error ends with the name of the rule, on this side
+(``RemoteProtocolError.rule``) and at the peer. ``Limits`` has the limits that the rules name.
 
 """
 
 _SETTINGS = """
-These rules can be held strictly or not; the setting is the one that holds without a word. ``strict=True`` holds all
-of them strictly, ``strict=False`` none; one by one, ``Strict(link_credit=False)`` changes one and leaves the others.
+You can choose whether these rules are enforced (*strict*) or not (*tolerant*); the table has the defaults. ``strict=True``
+enforces all of them, ``strict=False`` none. ``Strict(link_credit=False)`` changes one rule, and the others keep their defaults.
 
 """
 
@@ -40,11 +38,11 @@ def page() -> str:
     return (
         title("Rules")
         + _HEAD
-        + table(("rule", "section", "what is due", "condition", "scope"), rows, (22, 10, 40, 24, 10))
+        + table(("rule", "section", "requirement", "condition", "scope"), rows, (22, 10, 40, 24, 10))
         + "\n"
         + title("Strict and tolerant", "-")
         + _SETTINGS
         + table(("rule", "setting"), settings, (70, 30))
         + "\n.. autoclass:: Strict\n   :members: all\n\n.. autoclass:: ProtocolRule\n   :members: optional\n\n"
-        + ".. py:data:: RULES\n   :type: Mapping[str, ProtocolRule]\n\n   Every rule, by its name.\n"
+        + ".. py:data:: RULES\n   :type: Mapping[str, ProtocolRule]\n\n   All rules, by name.\n"
     )

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from types import CodeType, ModuleType
 
-__all__ = ["PACKAGE", "Trial", "try_all"]
-
 PACKAGE: Final = ROOT / "trio_amqp10"
 
 _TIMEOUT: Final = 120.0

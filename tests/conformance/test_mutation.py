@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from trio_amqp10.engine import serial_numbers
+from trio_amqp10.amqp10.engine import serial_numbers
 
 from .code_swap import Functions, changed_code
 from .requirement import Change
@@ -16,7 +16,7 @@ from .runner import PACKAGE
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATH = ROOT / "trio_amqp10/engine/serial_numbers.py"
+PATH = ROOT / "trio_amqp10/amqp10/engine/serial_numbers.py"
 
 
 def changed(old: str, new: str) -> dict[Path, str]:

@@ -1,4 +1,4 @@
-"""What the tests of containers have in common."""
+"""Helpers for the tests of containers."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     import trio_amqp10 as amqp
     from trio_amqp10.container import Container
-
-__all__ = ["bodies", "fill", "queue_of", "two"]
 
 
 @asynccontextmanager

@@ -1,4 +1,6 @@
-"""A form of content that is not AMQP 1.0's: text, a head of lines ``key=value``, an empty line, the body.
+"""A form of content that is not AMQP 1.0's.
+
+It is text: a head of lines ``key=value``, an empty line, and the body.
 
 It is what a protocol would bring to the container, and serves to show that nodes and stores need no other.
 """
@@ -8,15 +10,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from trio_amqp10 import Message
-from trio_amqp10.container.nodes import form_registry
-from trio_amqp10.container.nodes.content import Content, Terms
+from trio_amqp10.broker.nodes import form_registry
+from trio_amqp10.broker.nodes.content import Content, Terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from trio_amqp10.container.nodes.content import Death, Publication
-
-__all__ = ["NUMBER", "Ends", "Lines", "lines", "registered"]
+    from trio_amqp10.broker.nodes.content import Death, Publication
 
 NUMBER = -70
 """Of the form."""

@@ -1,4 +1,4 @@
-"""A container that dies at a commit of its store, or between two, and is there again a moment later.
+"""A container that dies at a commit of its store, or between two, and restarts.
 
 Nothing that it does when it dies gets anywhere: not to its store, and not to its peers.
 """
@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Self
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.stores import MemoryStore
-from trio_amqp10.peer import dialling
-from trio_amqp10.peer.listen import Acceptor
+from trio_amqp10.amqp10.peer.listen import Acceptor
+from trio_amqp10.broker.stores import MemoryStore
+from trio_amqp10.net import dialling_base
 from trio_amqp10.testing import Line, open_network
 
 if TYPE_CHECKING:
@@ -22,20 +22,18 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from trio_amqp10.container.stores.base import Batch, Done, Row, StoreTable
+    from trio_amqp10.broker.stores.base import Batch, Done, Row, StoreTable
     from trio_amqp10.net.urls import Url
-
-__all__ = ["Disk", "House", "Mortal"]
 
 LIMITS = amqp.Limits(max_frame_size=512)
 
 
 class Disk(MemoryStore):
-    """What survives.
+    """The rows that survive.
 
     Attributes:
         commits: how many there were.
-        held: where what is to be told of a commit is put in place of being told; None for a disk that tells.
+        held: the list that takes callbacks of commits instead of calling them; None for a disk that calls them.
     """
 
     def __init__(self) -> None:
@@ -55,10 +53,10 @@ class Mortal:
     """The store of one life of a container.
 
     Args:
-        disk: what it writes to.
-        last: how many commits it lives to see; None for any number.
-        done: whether the last of them is on the disk, but nobody hears of it; else it is not even there.
-        die: told when it dies.
+        disk: the rows that it writes to.
+        last: the number of commits after which it dies; None for never.
+        done: whether the last commit is on the disk, without its callback; otherwise it is lost.
+        die: called when it dies.
     """
 
     def __init__(self, disk: Disk, last: int | None, *, done: bool, die: Callable[[], object]) -> None:
@@ -72,7 +70,7 @@ class Mortal:
         return self._disk.rows(table)
 
     def write(self, batch: Batch, done: Done) -> None:
-        if self.dead:  # its lines are cut, so what it believes concerns nobody
+        if self.dead:  # Its connections are cut, so an acceptance that it sends now reaches no peer.
             trio.lowlevel.current_trio_token().run_sync_soon(done, None)
             return
         self._disk.commits += 1
@@ -85,7 +83,7 @@ class Mortal:
         self._die()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -95,11 +93,11 @@ class Mortal:
 
 
 class House:
-    """Has the container of the moment, and the lines to it.
+    """The present container, and the lines to it.
 
     Args:
         last, done: when its first life ends; see ``Mortal``.
-        there, back: what its first lines do to octets. Where they are cut, that is the end of its first life too.
+        there, back: the lines of the first connection, in both directions. A cut of these ends the first life too.
     """
 
     def __init__(
@@ -128,7 +126,7 @@ class House:
         self.queue = self.container.add_queue("q", durable=True, dead_letter="dead")
 
     async def stock(self, bodies: list[bytes]) -> None:
-        """Have these in the queue before its first life."""
+        """Put messages with these bodies into the queue before the first life."""
         before = amqp.Container("house", store=self.disk)
         before.add_queue("q", durable=True)
         for body in bodies:
@@ -138,7 +136,7 @@ class House:
         self._begin()
 
     def die(self) -> None:
-        """All of it ends now, and the next begins."""
+        """End this life, with its connections, and begin the next."""
         self.store.dead = True
         alive, self._alive = self._alive, []
         for network, scope in alive:
@@ -148,7 +146,7 @@ class House:
 
     @asynccontextmanager
     async def open(self, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[None]:
-        """Who dials anything gets a line to the container of that moment."""
+        """Connect every client that dials to the present container."""
         first: list[Any] = []
         async with trio.open_nursery() as nursery:
 
@@ -172,7 +170,7 @@ class House:
                 stream: trio.abc.Stream = await nursery.start(live, there, back)
                 return stream
 
-            monkeypatch.setattr(dialling, "connect", connect)
+            monkeypatch.setattr(dialling_base, "connect", connect)
             yield
             self.octets = (first[0].there.octets, first[0].back.octets)
             nursery.cancel_scope.cancel()

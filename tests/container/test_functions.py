@@ -10,11 +10,12 @@ import trio
 from trio.testing import Sequencer, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from tests.container.helpers import bodies, fill
+from trio_amqp10.amqp10.peer.errors import DeliveryRejectedError, LinkRefusedError
+from trio_amqp10.amqp10.spec.messaging import Accepted, Source, Target
 from trio_amqp10.container import Container
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.peer.errors import DeliveryRejectedError, LinkRefusedError
-from trio_amqp10.spec.messaging import Accepted, Source, Target
+from trio_amqp10.core.errors import LocalProtocolError
+
+from .helpers import bodies, fill
 
 SECRET = "the password is swordfish"
 

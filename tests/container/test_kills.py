@@ -14,6 +14,8 @@ from tests.soak.kills import Plan, Tally, body_of, run
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.whole
+
 
 def taken(tally: Tally, name: str) -> None:
     tally.take(name, body_of(name))
@@ -32,7 +34,7 @@ def test_tally_counts_what_is_lost_recovered_unexpected_and_torn() -> None:
 
 
 def tally_of(*names: str) -> Tally:
-    """All of them were sent and received, and the container has read that they were accepted."""
+    """Return the tally of messages that were sent, received and accepted."""
     tally = Tally()
     for name in names:
         tally.send(name)

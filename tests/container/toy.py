@@ -1,4 +1,6 @@
-"""A dialect of lines over a container: what a dialect needs is what this imports, and it knows nothing of AMQP.
+"""A dialect of lines over a container, without AMQP.
+
+Its imports show which interfaces a dialect needs.
 
 A connection begins with ``TOY name`` or ``TOY name user``, and is answered ``HELLO``. Then each line is ``PUT queue text``,
 ``GET queue``, ``SUB queue n``, ``ACK n``, ``NACK n``, ``BEGIN``, ``COMMIT`` or ``ROLLBACK``. It answers ``OK``, ``NO reason``,
@@ -16,26 +18,26 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
-from trio_amqp10.container.connected_peer import LinkView
-from trio_amqp10.container.connected_peer_base import ConnectedPeerBase
-from trio_amqp10.container.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
-from trio_amqp10.container.nodes.content import Content
-from trio_amqp10.container.nodes.form_registry import Form, register
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.container.transactions import LeaseAnswer, Transaction
+from trio_amqp10.broker.connected_peer_base import ConnectedPeerBase
+from trio_amqp10.broker.endpoints import GivenLease, PublishedArrival, Publisher, WindowOutlet
+from trio_amqp10.broker.nodes.content import Content
+from trio_amqp10.broker.nodes.form_registry import Form, register
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.broker.peer_interfaces import LinkView
+from trio_amqp10.broker.transactions import LeaseAnswer, Transaction
 from trio_amqp10.net.pump import Pump, Traffic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from trio_amqp10.container.connected_peer import ServingContainer
+    from trio_amqp10.broker.peer_interfaces import ServingContainer
     from trio_amqp10.net.dialect import AcceptedConnection
 
 FORM = -7_000
 
 
 class Line(Content):
-    """A line of text; all of them are to survive."""
+    """A line of text; every line is durable."""
 
     def translated(self) -> bytes:
         return b"\x00Su\xb0" + len(self.octets).to_bytes(4, "big") + self.octets
@@ -83,7 +85,7 @@ class Lines:
 
 
 class Toy:
-    """The dialect: its connections begin with a line ``TOY name`` or ``TOY name user``."""
+    """A dialect whose connections begin with ``TOY name`` or ``TOY name user``."""
 
     name = "toy"
 
@@ -133,7 +135,7 @@ class ToyPeer(ConnectedPeerBase):
             except RefusedError as refusal:
                 self.close(refusal.condition, refusal.description)
             except trio.EndOfChannel:
-                """It has gone before it said who it is."""
+                """The peer has gone before its first line."""
             finally:
                 self._container.leave(self)
 
@@ -178,7 +180,7 @@ class ToyPeer(ConnectedPeerBase):
     def links(self) -> Iterator[LinkView]:
         for role, names in (("receiver", self.publisher.inlets), ("sender", self.windows)):
             for name in names:
-                yield LinkView(role, name, partial(dict, state="open", address=name))
+                yield LinkView(role, name, partial(dict, state="open", address=name), self.close)
 
     # -- lines ------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 from trio.testing import memory_stream_pair
 
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.peer.listen import Acceptor
+from trio_amqp10.amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.peer.listen import Acceptor
 from trio_amqp10.sasl import Server
 from trio_amqp10.testing import ScriptedPeer
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container import Container
 
-__all__ = ["on_the_wire"]
-
 
 @asynccontextmanager
 async def on_the_wire(container: Container, container_id: str = "peer") -> AsyncGenerator[ScriptedPeer, None]:
-    """A peer that has opened a connection, and begun a session on channel 0; leaving cuts the transport."""
+    """Yield a scripted peer with an open connection, and a session on channel 0.
+
+    Leaving cuts the transport.
+    """
     ours, theirs = memory_stream_pair()
     acceptor = Acceptor(container_id=container.name, sasl=Server(), limits=Limits())
     async with trio.open_nursery() as nursery:

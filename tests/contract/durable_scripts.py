@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Final, Literal
 import trio
 
 import trio_amqp10 as amqp
-from tests.container.protocols.amqp_10_3.script import Client as Script103
-from tests.container.protocols.clients import CLIENTS, Fields
+from tests.amqp_10_3.server.script import Client as Script103
+from tests.container.clients import CLIENTS, Fields
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 from trio_amqp10.amqp_10_3 import spec as spec103
-from trio_amqp10.amqp_10_3.properties import FileProperties
+from trio_amqp10.amqp_10_3.wire.properties import FileProperties
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
-
-__all__ = ["DURABLE_FORMS", "DURABLE_TOPIC_FORMS", "LARGE", "Form"]
 
 Form = Callable[[int, str, bytes], Awaitable[None]]
 """Sends a body to a queue of the server at a port, durable."""

@@ -6,23 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tests.amqp091.pairs import written as written_091
+from tests.amqp091.server.script import Client as Client091
 from tests.amqp_10_3.pairs import written as written_103
+from tests.amqp_10_3.server.script import Client as Client103
 from tests.amqp_fast.pairs import block_of
 from tests.amqp_fast.pairs import written as written_fast
-from tests.container.protocols.amqp091.script import Client as Client091
-from tests.container.protocols.amqp_10_3.script import Client as Client103
-from tests.container.protocols.amqp_fast.script import Client as ClientFast
-from tests.contract.memory_091 import content as content_091
-from tests.contract.memory_10 import MEMORY_10, MEMORY_DRAFT, attach, draft_attach
-from tests.contract.memory_103 import content as content_103
+from tests.amqp_fast.server.script import Client as ClientFast
 from trio_amqp10.amqp091 import spec as spec_091
+from trio_amqp10.amqp091.server.protocol import Amqp091
 from trio_amqp10.amqp_10_3 import spec as spec_103
+from trio_amqp10.amqp_10_3.server.protocol import Amqp103
 from trio_amqp10.amqp_fast import spec as spec_fast
-from trio_amqp10.amqp_fast.message import Message
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
-from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
-from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
-from trio_amqp10.reply_codes import ReplyCodeRfc011, reply_text
+from trio_amqp10.amqp_fast.engine.message import Message
+from trio_amqp10.amqp_fast.server.protocol import AmqpFast
+from trio_amqp10.core.reply_codes import ReplyCodeRfc011, reply_text
+
+from .memory_091 import content as content_091
+from .memory_10 import MEMORY_10, MEMORY_DRAFT, attach, draft_attach
+from .memory_103 import content as content_103
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container import Container
     from trio_amqp10.net.dialect import Dialect
-
-__all__ = ["LATE", "SLOW", "LateScript", "Request"]
 
 SLOW: Final = "slow"
 """A function that answers later."""

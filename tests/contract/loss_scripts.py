@@ -14,24 +14,18 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 import trio_amqp10 as amqp
-from tests.peer.helpers import acceptor
+from tests.amqp10.peer.helpers import acceptor
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
-from trio_amqp10.amqp091.client import dialling as dialling091
-from trio_amqp10.amqp_fast.client import dial as dial_fast
+from trio_amqp10.amqp091.server.protocol import Amqp091
+from trio_amqp10.amqp_10_3.server.protocol import Amqp103
+from trio_amqp10.amqp_fast.server.protocol import AmqpFast
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
-from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
-from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
-from trio_amqp10.peer import dialling as dialling10
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
-    from types import ModuleType
 
-    from tests.container.protocols.served import Redialled
+    from tests.container.served import Redialled
     from trio_amqp10.net.dialect import AcceptedConnection
-
-__all__ = ["LOSS_SCRIPTS", "LossCall", "LossScript", "Stage", "waiting_methods"]
 
 
 @dataclass(kw_only=True)
@@ -75,7 +69,6 @@ class LossScript:
     """The client of one protocol.
 
     Attributes:
-        module: whose ``connect`` a test replaces.
         serve: makes what serves a container.
         stage: opens a connection that reconnects, and makes what the calls need.
         classes: the public classes with calls that wait.
@@ -83,7 +76,6 @@ class LossScript:
         plumbing: methods of these classes that programs do not call.
     """
 
-    module: ModuleType
     serve: Callable[[Container], Any]
     stage: Callable[[Stage], Any]
     classes: tuple[type, ...]
@@ -214,7 +206,17 @@ _QUEUES_091: Final = {
 }
 _PLUMBING_091: Final = frozenset(
     {
-        *("wait", "next_of_handshake", "wait_recovered", "call", "attempt", "cancel", "finish", "leave"),
+        *(
+            "wait",
+            "next_of_handshake",
+            "wait_recovered",
+            "hang_up",
+            "call",
+            "attempt",
+            "cancel",
+            "finish",
+            "leave",
+        ),
         *("make_exchange", "make_queue", "open", "start_consumer", "consuming"),
     }
 )
@@ -276,7 +278,6 @@ def _in_transaction(calls: dict[str, LossCall], module: Any) -> dict[str, LossCa
 
 
 _AMQP091: Final = LossScript(
-    module=dialling091,
     serve=Amqp091,
     stage=_stage_091,
     classes=(
@@ -390,7 +391,6 @@ def _calls_103(kind: str, thing: str) -> dict[str, LossCall]:
 
 
 _AMQP103: Final = LossScript(
-    module=dialling091,
     serve=Amqp103,
     stage=_stage_103,
     classes=(
@@ -476,7 +476,6 @@ async def _receive_fast(stage: Stage, call: str) -> object:
 _FAST_GONE: Final = (amqp_fast.ConnectionClosedError, amqp_fast.ChannelClosedError)
 
 _AMQP_FAST: Final = LossScript(
-    module=dial_fast,
     serve=AmqpFast,
     stage=_stage_fast,
     classes=(amqp_fast.Connection, amqp_fast.Channel, amqp_fast.Handle),
@@ -505,7 +504,16 @@ _AMQP_FAST: Final = LossScript(
         "Handle.aclose": LossCall(lambda s: s.handle.aclose()),
     },
     plumbing=frozenset(
-        {"wait", "opened", "restore", "until_restored", "wait_for", "wait_for_keys", "wait_for_room"}
+        {
+            "wait",
+            "opened",
+            "hang_up",
+            "restore",
+            "until_restored",
+            "wait_for",
+            "wait_for_keys",
+            "wait_for_room",
+        }
     ),
 )
 
@@ -588,7 +596,6 @@ def _first(result: object) -> bool:
 _DOUBT_10: Final = (amqp.TransactionInDoubtError, amqp.TransactionError)
 
 _AMQP10: Final = LossScript(
-    module=dialling10,
     serve=_Served10,
     stage=_stage_10,
     classes=(

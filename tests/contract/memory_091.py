@@ -6,21 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.amqp091.pairs import written
-from tests.container.protocols.amqp091.script import Client
-from tests.contract.memory_scripts import PART, QUEUE, ROOM, MemoryScript, plain, sent_by_clients
+from tests.amqp091.server.script import Client
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import BasicProperties, Content, write_header
-from trio_amqp10.amqp091.fields import USUAL
-from trio_amqp10.amqp091.frames import BODY, HEADER, frame
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.server.protocol import Amqp091
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content, write_header
+from trio_amqp10.amqp091.wire.fields import USUAL
+from trio_amqp10.amqp091.wire.frames import BODY, HEADER, frame
+
+from .memory_scripts import PART, QUEUE, ROOM, MemoryScript, plain, sent_by_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import trio
-
-__all__ = ["MEMORY_091", "content"]
 
 
 def content(method: Any, body: bytes = b"", *, properties: Any = None, size: int | None = None) -> bytes:

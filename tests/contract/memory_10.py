@@ -5,29 +5,28 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.contract.memory_scripts import PART, QUEUE, ROOM, MemoryScript
-from trio_amqp10.container.protocols.draft_2010 import Draft2010
-from trio_amqp10.draft_2010.registries import write as write_draft
-from trio_amqp10.draft_2010.spec import transport as draft
-from trio_amqp10.draft_2010.spec.messaging import Source as DraftSource
-from trio_amqp10.draft_2010.spec.messaging import Target as DraftTarget
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.frames import encode_frame
-from trio_amqp10.message import Message
-from trio_amqp10.peer.listen import Acceptor, Amqp10Dialect
-from trio_amqp10.protocol_headers import AMQP_HEADER
+from trio_amqp10.amqp10.draft_2010.registries import write as write_draft
+from trio_amqp10.amqp10.draft_2010.spec import transport as draft
+from trio_amqp10.amqp10.draft_2010.spec.messaging import Source as DraftSource
+from trio_amqp10.amqp10.draft_2010.spec.messaging import Target as DraftTarget
+from trio_amqp10.amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.peer.listen import Acceptor, Amqp10Dialect
+from trio_amqp10.amqp10.server.draft_2010_dialect import Draft2010
+from trio_amqp10.amqp10.spec import transport
+from trio_amqp10.amqp10.spec.messaging import Source, Target
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.frames import encode_frame
+from trio_amqp10.core.protocol_headers import AMQP_HEADER
 from trio_amqp10.sasl import Server
-from trio_amqp10.spec import transport
-from trio_amqp10.spec.messaging import Source, Target
-from trio_amqp10.wire.encode import encode
+
+from .memory_scripts import PART, QUEUE, ROOM, MemoryScript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import trio
 
-
-__all__ = ["MEMORY_10", "MEMORY_DRAFT", "attach", "draft_attach"]
 
 _LIMITS: Final = Limits(output_soft=ROOM, output_hard=16 * ROOM)
 

@@ -6,23 +6,22 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.amqp_10_3.pairs import written
-from tests.container.protocols.amqp_10_3.script import ALL, Client
-from tests.contract.memory_scripts import PART, QUEUE, ROOM, MemoryScript, plain, sent_by_clients
-from trio_amqp10.amqp091.content import Content, write_header
-from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.frames import BODY, HEADER
-from trio_amqp10.amqp091.limits import Limits
+from tests.amqp_10_3.server.script import ALL, Client
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.wire.content import Content, write_header
+from trio_amqp10.amqp091.wire.fields import FIVE
+from trio_amqp10.amqp091.wire.frames import BODY, HEADER
 from trio_amqp10.amqp_10_3 import spec
-from trio_amqp10.amqp_10_3.frames import FRAMES
-from trio_amqp10.amqp_10_3.profile import V10_3
-from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
+from trio_amqp10.amqp_10_3.engine.profile import V10_3
+from trio_amqp10.amqp_10_3.server.protocol import Amqp103
+from trio_amqp10.amqp_10_3.wire.frames import FRAMES
+
+from .memory_scripts import PART, QUEUE, ROOM, MemoryScript, plain, sent_by_clients
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import trio
-
-__all__ = ["MEMORY_103", "content"]
 
 
 def content(method: Any, body: bytes = b"", *, size: int | None = None) -> bytes:

@@ -6,21 +6,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.amqp_fast.pairs import block_of, written
-from tests.container.protocols.amqp_fast.script import Client
-from tests.contract.memory_scripts import PART, QUEUE, ROOM, MemoryScript
+from tests.amqp_fast.server.script import Client
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.limits import Limits
-from trio_amqp10.amqp_fast.message import Message, head_octets
-from trio_amqp10.amqp_fast.states import EXPECTED, When
-from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.engine.message import Message, head_octets
+from trio_amqp10.amqp_fast.engine.states import EXPECTED, When
+from trio_amqp10.amqp_fast.server.protocol import AmqpFast
+from trio_amqp10.core.endpoint_role import EndpointRole
+
+from .memory_scripts import PART, QUEUE, ROOM, MemoryScript
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import trio
-
-__all__ = ["MEMORY_FAST"]
 
 _NAMES: Final = frozenset(
     kind.plan.name for kind, rule in EXPECTED[EndpointRole.SERVER].items() if rule.when is not When.NEVER

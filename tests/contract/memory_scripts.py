@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container import Container
     from trio_amqp10.net.dialect import Dialect
-
-__all__ = ["PART", "QUEUE", "ROOM", "MemoryScript", "plain", "sent_by_clients"]
 
 QUEUE: Final = "q"
 """A queue with a message."""

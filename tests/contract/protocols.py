@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from tests.container.protocols.clients import CLIENTS, Client
+from tests.container.clients import CLIENTS, Client
 
 from .durable_scripts import DURABLE_FORMS, DURABLE_TOPIC_FORMS
 from .last_words_scripts import LAST_WORDS, LastWords
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .durable_scripts import Form
     from .memory_scripts import MemoryScript
     from .turn_scripts import Attack
-
-__all__ = ["PROTOCOLS", "ProtocolUnderTest"]
 
 MEMORY: Final = {
     "1.0": MEMORY_10,
@@ -57,7 +55,7 @@ class ProtocolUnderTest:
         durable_topic_forms: the same for a topic.
         refusing: receivers that give a message back, and must not get it again.
         silence: the calls of its client that await an answer.
-        last_words: a wrong answer to its client's open; None if the client ends without an answer to that.
+        last_words: dials on a stream; and a wrong answer to its client's open.
         memory: requests of a peer that reads nothing, and contents that stay incomplete.
         late: requests that are answered later.
         transactions: sends and takes messages in a transaction; None for a protocol that has none.
@@ -74,7 +72,7 @@ class ProtocolUnderTest:
     durable_topic_forms: Mapping[str, Form]
     refusing: Refusing
     silence: Silence
-    last_words: LastWords | None
+    last_words: LastWords
     memory: MemoryScript
     late: LateScript
     transactions: TransactionScript | None

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["REFUSING", "Refusing"]
-
 
 class Refusing(Protocol):
     """Connections of one protocol, for receivers that refuse."""

@@ -8,13 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tests.contract.rights_scripts import SCRIPTS
-from tests.contract.test_rights_of_management import REQUESTS
+from .rights_scripts import SCRIPTS
+from .test_rights_of_management import REQUESTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-__all__ = ["PAGE", "tables"]
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "how-to" / "authorise.rst"
 _BEGIN: Final = ".. The tables are written by tests/contract/rights_page.py.\n"
@@ -38,6 +36,7 @@ def tables() -> str:
         (each.operation, _case(each.asked, each.body), each.rights, each.one)
         for each in REQUESTS
         if each.asked.get("entityType") in (None, "connection")
+        and (each.one or not any(right.startswith("manage") for right in each.rights))
     )
     parts += _table("Requests to ``$management``", asked)
     return "\n".join(parts)

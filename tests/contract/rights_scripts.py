@@ -15,24 +15,22 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 import trio_amqp10 as amqp
-from tests.container.protocols.amqp091 import script as script091
-from tests.container.protocols.amqp_10_3 import script as script103
-from tests.container.protocols.amqp_fast import script as script_fast
+from tests.amqp091.server import script as script091
+from tests.amqp_10_3.server import script as script103
+from tests.amqp_fast.server import script as script_fast
 from trio_amqp10.amqp091 import spec as spec091
+from trio_amqp10.amqp10.draft_2010.spec import transport as draft_transport
+from trio_amqp10.amqp10.peer.errors import DeliveryError, LinkDetachedError
+from trio_amqp10.amqp10.spec import transport
 from trio_amqp10.amqp_10_3 import spec as spec103
-from trio_amqp10.amqp_10_3.properties import FileProperties, StreamProperties
+from trio_amqp10.amqp_10_3.server.protocol import Amqp103
+from trio_amqp10.amqp_10_3.wire.properties import FileProperties, StreamProperties
 from trio_amqp10.amqp_fast import spec as spec_fast
-from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
-from trio_amqp10.draft_2010.spec import transport as draft_transport
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.peer.errors import DeliveryError, LinkDetachedError
-from trio_amqp10.spec import transport
+from trio_amqp10.core.endpoint_role import EndpointRole
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
     from contextlib import AbstractAsyncContextManager
-
-__all__ = ["GONE", "HERE", "SCRIPTS", "Right", "Row", "Scripts", "rights_of"]
 
 HERE, GONE = "here", "gone"
 """Two names of one length: a thing that exists, and one that does not."""

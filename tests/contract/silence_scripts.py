@@ -16,16 +16,14 @@ import trio
 from trio.testing import memory_stream_pair
 
 import trio_amqp10 as amqp
-from tests.container.protocols.served import accepted
+from tests.container.served import accepted
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
-from trio_amqp10.amqp_10_3.profile import V10_3
+from trio_amqp10.amqp10.peer.listen import Acceptor
+from trio_amqp10.amqp_10_3.engine.profile import V10_3
 from trio_amqp10.amqp_fast import spec as fast_spec
-from trio_amqp10.amqp_fast.frames import frame_of
-from trio_amqp10.container.protocols.table import dialects_of
-from trio_amqp10.peer.listen import Acceptor
+from trio_amqp10.amqp_fast.wire.frames import frame_of
+from trio_amqp10.container.dialects import dialects_of
 from trio_amqp10.sasl import Server
-
-__all__ = ["ANSWER_TIMEOUT", "SILENCE", "Silence", "Silent"]
 
 ANSWER_TIMEOUT: Final = 7.0
 _PAUSE: Final = 1.0
@@ -355,6 +353,7 @@ _BRIEF_BY_METHODS: Final[dict[str, Call]] = {
     "Consumer.aclose": _cancel_consumer,
 }
 _UNBOUNDED_BY_METHODS: Final = {
+    "Connection.hang_up": "a second at most; a dial that fails calls it",
     "Connection.next_of_handshake": "as the handshake",
     "Connection.wait": _OWN,
     "Connection.wait_closed": _PROGRAM,
@@ -500,6 +499,7 @@ _AMQP_FAST: Final = Silence(
         "Handle.aclose": _on_handle(lambda handle: handle.aclose()),
     },
     unbounded={
+        "Connection.hang_up": "a second at most; a dial that fails calls it",
         "Connection.opened": "as the handshake",
         "Connection.wait": _OWN,
         "Connection.wait_closed": _PROGRAM,

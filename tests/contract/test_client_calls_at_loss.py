@@ -13,12 +13,15 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.container.protocols.served import redialled
-from tests.contract.loss_scripts import LOSS_SCRIPTS, LossScript, Stage, container_with_queue, waiting_methods
-from tests.contract.protocols import PROTOCOLS
+from tests.container.served import redialled
+
+from .loss_scripts import LOSS_SCRIPTS, LossScript, Stage, container_with_queue, waiting_methods
+from .protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
+
+pytestmark = pytest.mark.whole
 
 _LONG: Final = 600.0
 """Seconds of virtual time: more than any wait that a loss may cause."""
@@ -45,7 +48,7 @@ def test_every_public_call_that_waits_has_an_entry() -> None:
 @asynccontextmanager
 async def staged(script: LossScript, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stage]:
     container = container_with_queue()
-    async with redialled(script.serve(container), script.module, monkeypatch) as server:
+    async with redialled(script.serve(container), monkeypatch) as server:
         stage = Stage(container=container, server=server)
         async with script.stage(stage):
             await wait_all_tasks_blocked()

@@ -11,9 +11,10 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.contract.protocols import PROTOCOLS
 from tests.soak.kills import Server
-from trio_amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
+from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
+
+from .protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -160,10 +161,12 @@ async def test_what_was_accepted_as_durable_is_there_after_a_kill(protocol: str,
     dialect = () if protocol == "1.0" else ("--dialect", protocol)
     server = Server(tmp_path / "store", "--queue", "q,durable=false", *dialect)
     await server.start()
-    port = int(server.url.rpartition(":")[2])
-    for number, form in enumerate(entry.durable_forms.values()):
-        await form(port, "q", BODY + b" %d." % number)
-    await server.end(signal.SIGKILL)
+    try:
+        port = int(server.url.rpartition(":")[2])
+        for number, form in enumerate(entry.durable_forms.values()):
+            await form(port, "q", BODY + b" %d." % number)
+    finally:
+        await server.end(signal.SIGKILL)
     payloads = await payloads_after_restart(tmp_path / "store", "q")
     for number, form_name in enumerate(entry.durable_forms):
         assert any(BODY + b" %d." % number in payload for payload in payloads), form_name

@@ -9,18 +9,20 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from tests.container.protocols.served import served
-from tests.contract.late_answers import SLOW
-from tests.contract.protocols import PROTOCOLS
+from tests.container.served import served
 from trio_amqp10.container import Container
 from trio_amqp10.sasl import Server
+
+from .late_answers import SLOW
+from .protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from tests.contract.late_answers import LateScript, Request
     from trio_amqp10 import Message
-    from trio_amqp10.container.rights.access import Access
+    from trio_amqp10.broker.rights.access import Access
+
+    from .late_answers import LateScript, Request
 
 LATER = 5.0
 

@@ -16,23 +16,30 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair
 
-from tests.container.protocols.served import accepted
-from tests.contract.memory_scripts import PART, QUEUE
-from tests.contract.protocols import PROTOCOLS
+from tests.container.served import accepted
 from trio_amqp10 import Message
 from trio_amqp10.container import Container
-from trio_amqp10.partial_pool import Pool
+from trio_amqp10.core.partial_pool import Pool
 from trio_amqp10.sasl import Server
+
+from .memory_scripts import PART, QUEUE
+from .protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterable
 
-    from tests.contract.memory_scripts import MemoryScript
     from trio_amqp10.net.dialect import Dialect
+
+    from .memory_scripts import MemoryScript
+
+pytestmark = pytest.mark.whole
 
 MIB = 1024 * 1024
 FLOOD = 32 * 1024
 """Octets of small methods that each peer sends, if they are read; of those that carry a body many times more."""
+
+BLOCK = 1024
+"""Octets of small methods in one write."""
 
 OF_A_PEER = 2 * MIB
 """Octets of memory that a peer may cost that reads nothing: its connection, what it reads at once, and what waits to be written."""
@@ -145,8 +152,10 @@ def test_every_method_of_the_protocol_has_an_entry(name: str) -> None:
     assert all(script.repeated.values())
 
 
-def _most(octets: bytes) -> int:
-    return FLOOD if len(octets) < len(PART) else 256 * FLOOD
+def _flood(octets: bytes, share: int = 1) -> tuple[Iterable[bytes], int]:
+    """One method over and over, several in a write, and so many octets of it; ``share`` peers send them together."""
+    most = FLOOD if len(octets) < len(PART) else 256 * FLOOD
+    return repeat(octets * max(1, BLOCK // len(octets))), most // share
 
 
 @pytest.mark.parametrize(("name", "method"), METHODS)
@@ -156,11 +165,10 @@ async def test_method_makes_us_write_no_more_than_its_bound(
     _ = mock_clock
     script, container = PROTOCOLS[name].memory, _container()
     await _fill(container)
-    octets = script.repeated[method]
     dialect = script.dialect(container)
     async with measured() as memory, trio.open_nursery() as nursery:
         nursery.start_soon(_serves, container)
-        await _flooded(script, dialect, [(repeat(octets), _most(octets))], None)
+        await _flooded(script, dialect, [_flood(script.repeated[method])], None)
         most = memory.most
     assert most < 2 * OF_A_PEER, f"{most / MIB:.1f} MiB"
 
@@ -173,7 +181,7 @@ async def test_all_methods_at_the_same_time_make_us_write_no_more_than_their_bou
     script, container = PROTOCOLS[name].memory, _container()
     await _fill(container)
     dialect = script.dialect(container)
-    floods = [(repeat(octets), _most(octets) // 8) for octets in script.repeated.values()]
+    floods = [_flood(octets, share=8) for octets in script.repeated.values()]
     async with measured() as memory, trio.open_nursery() as nursery:
         nursery.start_soon(_serves, container)
         await _flooded(script, dialect, floods, None)

@@ -8,18 +8,19 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.container.protocols.amqp091 import script as script091
-from tests.container.protocols.amqp_10_3 import script as script103
-from tests.container.protocols.amqp_fast import script as script_fast
-from tests.contract.test_rights import Permissions
+from tests.amqp091.server import script as script091
+from tests.amqp_10_3.server import script as script103
+from tests.amqp_fast.server import script as script_fast
 from trio_amqp10.amqp091 import spec as spec091
+from trio_amqp10.amqp091.server.protocol import Amqp091
 from trio_amqp10.amqp_10_3 import spec as spec103
 from trio_amqp10.amqp_fast import spec as spec_fast
+from trio_amqp10.amqp_fast.server.protocol import AmqpFast
+from trio_amqp10.broker.exchanges.addresses import spell_exchange
 from trio_amqp10.container import Container
-from trio_amqp10.container.broker.addresses import spell_exchange
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
-from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
 from trio_amqp10.sasl import Server
+
+from .test_rights import Permissions
 
 USERS = Server(users={"ada": "a", "mallory": "m"})
 ADA = {"mechanism": "PLAIN", "LOGIN": "ada", "PASSWORD": "a"}

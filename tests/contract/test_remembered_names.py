@@ -2,12 +2,11 @@
 
 Each protocol has receivers that refuse one message for themselves: many of them, each under a name of its own, leave nothing
 behind, and a receiver that comes back under the same name gets the message. Ten thousand of them at the queue itself are in
-``tests/container/test_refusals``.
+``tests/broker/nodes/test_refusals``.
 """
 
 from __future__ import annotations
 
-import gc
 from collections import Counter, deque
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,7 +16,8 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.nodes.entry import ANYONE, Entry
+from tests.living_objects import living_objects
+from trio_amqp10.broker.nodes.entry import ANYONE, Entry
 
 from .protocols import PROTOCOLS
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from .protocols import ProtocolUnderTest
 
-ATTEMPTS = 200
-CONNECTIONS = 60
+ATTEMPTS = 100
+CONNECTIONS = 40
 SEVERAL = 20
 COLLECTIONS = (dict, set, frozenset, list, tuple, deque)
 FRESH = "fresh-"
@@ -58,8 +58,7 @@ async def serving(protocol: ProtocolUnderTest) -> AsyncGenerator[tuple[amqp.Queu
 
 def census() -> Counter[str]:
     """The objects of the package that there are now, by class, and the names of peers in all collections."""
-    gc.collect()
-    found = gc.get_objects()
+    found = living_objects()
     counted = Counter(
         type(each).__name__ for each in found if type(each).__module__.startswith("trio_amqp10")
     )
@@ -71,7 +70,7 @@ def census() -> Counter[str]:
 def check_nothing_is_left(queue: amqp.Queue, before: Counter[str], after: Counter[str]) -> None:
     more = {name: count - before[name] for name, count in after.items() if count > before[name] + FEW}
     assert not more
-    entries = [each for each in gc.get_objects() if isinstance(each, Entry) and not each.ended]
+    entries = [each for each in living_objects() if isinstance(each, Entry) and not each.ended]
     assert [each.eligibility for each in entries] == [ANYONE]
     assert queue.statistics()["available"] == 1
 

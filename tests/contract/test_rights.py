@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import trio
 
-from tests.contract.protocols import PROTOCOLS
-from tests.contract.rights_scripts import GONE, HERE
+from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.container import Container
-from trio_amqp10.container.nodes.queue import Queue
+
+from .protocols import PROTOCOLS
+from .rights_scripts import GONE, HERE
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable
 
-    from tests.contract.protocols import ProtocolUnderTest
-    from tests.contract.rights_scripts import Right, Row
-    from trio_amqp10.container.rights.access import Access
+    from trio_amqp10.broker.rights.access import Access
+
+    from .protocols import ProtocolUnderTest
+    from .rights_scripts import Right, Row
 
 CASES = [(protocol, row) for protocol in PROTOCOLS.values() for row in protocol.rights.rows]
 IDS = [f"{protocol.name} {row}" for protocol, row in CASES]

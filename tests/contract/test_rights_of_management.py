@@ -9,18 +9,19 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.contract.rights_scripts import GONE, HERE, rights_of
-from tests.contract.test_rights import LATER, Permissions
-from tests.testing.rabbitmq_emulator.test_broker import asking
+from tests.testing.rabbitmq_emulator.helpers import asking
 from trio_amqp10.container import Container
-from trio_amqp10.container.management import Management
+from trio_amqp10.container.management.management_node import ManagementNode
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 from trio_amqp10.testing.rabbitmq_emulator.management_requests import Management as RabbitManagement
+
+from .rights_scripts import GONE, HERE, rights_of
+from .test_rights import LATER, Permissions
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.contract.rights_scripts import Right
+    from .rights_scripts import Right
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +44,7 @@ class Request:
         return rights_of(each.replace("NAME", name) for each in self.rights)
 
 
-_ANY = "receive NAME", "send NAME", "create NAME", "delete NAME"
+_ANY = "receive NAME", "send NAME", "create NAME", "delete NAME", "monitor NAME", "manage NAME"
 _NAMED = {"name": "NAME"}
 _QUEUE = {"type": "queue", "name": "NAME"}
 REQUESTS = [
@@ -60,16 +61,35 @@ REQUESTS = [
     ),
     Request(operation="READ", rights=("receive $management/connection",), asked={"type": "connection", "identity": "1"}, hides=False),
     Request(operation="DELETE", rights=("delete $management/connection",), asked={"type": "connection", "identity": "1"}, hides=False),
+    Request(operation="PURGE", rights=("receive NAME",), asked=_NAMED),
+    Request(operation="BROWSE", rights=("receive NAME",), asked=_NAMED),
+    Request(operation="GET", rights=("receive NAME",), asked=_NAMED),
+    Request(operation="PUBLISH", rights=("send NAME",), asked=_NAMED, body={"message": amqp.Message("x").to_payload()}),
+    Request(operation="MOVE", rights=("receive NAME", "send letters"), asked={**_NAMED, "target": "letters"}),
+    Request(operation="REDRIVE", rights=("receive NAME",), asked=_NAMED),
+    Request(operation="PURGE", rights=("manage NAME",), asked=_NAMED, body={"by": "manage"}),
+    Request(operation="HOLD", rights=("manage NAME",), asked=_NAMED),
+    Request(operation="REDIRECT", rights=("manage NAME",), asked=_NAMED),
+    Request(operation="UPDATE", rights=("manage NAME", "manage letters"), asked=_NAMED, body={"dead-letter": "letters"}),
+    Request(operation="DELETE", rights=("manage NAME",), asked=_NAMED),
 ]  # fmt: skip
-FREE = {"GET-TYPES", "GET-ATTRIBUTES", "GET-OPERATIONS", "GET-ANNOTATIONS", "GET-MGMT-NODES"}
-"""Operations that show types, and no node."""
+FREE = {
+    "EXPORT",
+    "IMPORT",
+    "GET-TYPES",
+    "GET-ATTRIBUTES",
+    "GET-OPERATIONS",
+    "GET-ANNOTATIONS",
+    "GET-MGMT-NODES",
+}
+"""Operations that show types, and no node; or that ask for each definition."""
 
 
 def test_every_operation_has_a_row() -> None:
     container = Container()
     container.add_management()
     management = container.nodes["$management"]
-    assert isinstance(management, Management)
+    assert isinstance(management, ManagementNode)
     assert management._operations.keys() == FREE | {each.operation for each in REQUESTS}
 
 
@@ -81,6 +101,7 @@ async def answer_to(
     container = Container(authorise=permissions)
     container.add_management()
     container.add_queue(HERE)
+    container.add_queue("letters")
     asked = {each: str(value).replace("NAME", name) for each, value in request.asked.items()}
     async with (
         container.connect(),

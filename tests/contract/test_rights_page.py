@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.contract.rights_page import PAGE, tables
+from .rights_page import PAGE, tables
 
 
 def test_page_has_the_tables_of_methods_and_permissions() -> None:

@@ -10,8 +10,8 @@ import trio
 from trio.testing import memory_stream_pair
 
 import trio_amqp10 as amqp
-from tests.container.protocols.served import accepted
-from trio_amqp10.container.protocols.table import DIALECTS, dialects_of
+from tests.container.served import accepted
+from trio_amqp10.container.dialects import DIALECTS, dialects_of
 
 if TYPE_CHECKING:
     from trio.testing import MockClock

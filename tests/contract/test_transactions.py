@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from tests.conftest import run_limited
+from trio_amqp10.amqp10.server.native_message import content_of_message
+from trio_amqp10.broker.nodes.message_store import MESSAGES
+from trio_amqp10.broker.stores import StoreError
 from trio_amqp10.container import Node, Queue, RefusedError, Topic
-from trio_amqp10.container.nodes.message_store import MESSAGES
-from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
-from trio_amqp10.container.stores import StoreError
 
 from .protocols import PROTOCOLS
 from .transaction_scripts import Place, TransactionScript, Work
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
     from pathlib import Path
 
+    from trio_amqp10.broker.exchanges.topology import Topology
+    from trio_amqp10.broker.nodes.node import Arrival
+    from trio_amqp10.broker.stores.base import Store
     from trio_amqp10.container import Inlet
-    from trio_amqp10.container.broker.topology import Topology
-    from trio_amqp10.container.nodes.node import Arrival
-    from trio_amqp10.container.stores.base import Store
 
     from .protocols import ProtocolUnderTest
 

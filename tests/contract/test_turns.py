@@ -14,17 +14,21 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.container.protocols.clients import Fields
-from tests.contract.protocols import PROTOCOLS
-from tests.contract.turn_scripts import KINDS, Stage
+from tests.container.clients import Fields
 from tests.longest_run import measured_runs
 from trio_amqp10.container import Container
+
+from .protocols import PROTOCOLS
+from .turn_scripts import KINDS, Stage
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from tests.contract.turn_scripts import Attack
     from tests.longest_run import LongestRun
+
+    from .turn_scripts import Attack
+
+pytestmark = pytest.mark.whole
 
 LONGEST = 0.010
 """Seconds of work without a pause; a turn is a tenth, and the rest is for a machine that is busy otherwise."""

@@ -8,20 +8,21 @@ import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from tests.container.protocols.served import redialled
-from tests.container.test_message_not_taken import Choosy
-from tests.contract.protocols import PROTOCOLS
-from tests.contract.untakeable_scripts import UNTAKEABLE
-from trio_amqp10.amqp091.content import BasicProperties
-from trio_amqp10.amqp091.fields import USUAL
+from tests.amqp10.server.test_message_not_taken import Choosy
+from tests.container.served import redialled
+from trio_amqp10.amqp091.server.native_message import Published
+from trio_amqp10.amqp091.wire.content import BasicProperties
+from trio_amqp10.amqp091.wire.fields import USUAL
+from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.container import Container, Queue
-from trio_amqp10.container.protocols.amqp091.native_message import Published
-from trio_amqp10.container.protocols.amqp10.native_message import content_of_message
+
+from .protocols import PROTOCOLS
+from .untakeable_scripts import UNTAKEABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.container.nodes.content import Content
+    from trio_amqp10.broker.nodes.content import Content
 
 _LARGE = {f"h{n}": "x" * 1000 for n in range(20)}
 
@@ -61,7 +62,7 @@ async def test_message_stays_for_another_and_those_behind_it_come(
 ) -> None:
     narrow = UNTAKEABLE[protocol]
     container, queue = filled(make)
-    async with redialled(narrow.serve(container), narrow.module, monkeypatch), narrow.receive() as receiving:
+    async with redialled(narrow.serve(container), monkeypatch), narrow.receive() as receiving:
         if narrow.takes:
             assert await receiving.next() == b"large"
         assert await receiving.next() == b"behind"
@@ -91,7 +92,7 @@ async def test_request_for_one_message_is_answered(
     narrow = UNTAKEABLE[protocol]
     container, queue = filled(make)
     assert narrow.get is not None
-    async with redialled(narrow.serve(container), narrow.module, monkeypatch):
+    async with redialled(narrow.serve(container), monkeypatch):
         assert [await narrow.get() for _ in range(3)] == [b"large", b"behind", None]
     assert (len(queue), queue.figures["accepted"]) == (0, 2)
 
@@ -105,10 +106,10 @@ async def test_message_that_is_too_large_only_in_translation_stays_too(
     queue = container.nodes["q"]
     assert isinstance(queue, Queue)
     large = of_091("x" * 9_980, {})
-    assert large.size <= 10_000 < large.standard().size
+    assert large.size <= 10_000 < len(large.sections())
     queue.put(large, None)
     queue.put(of_091("behind", {}), None)
-    async with redialled(narrow.serve(container), narrow.module, monkeypatch), narrow.receive() as receiving:
+    async with redialled(narrow.serve(container), monkeypatch), narrow.receive() as receiving:
         assert await receiving.next() == b"behind"
     await wait_all_tasks_blocked()
     assert (queue.available, queue.figures["accepted"]) == (1, 1)
@@ -121,13 +122,13 @@ async def test_message_that_cannot_be_translated_stays_too(
     autojump_clock: MockClock,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """As a fault of a translation would show itself: each protocol reads another form through ``as_message`` or ``standard``."""
+    """As a fault of a translation would show itself: each protocol reads another form through ``as_message`` or ``sections``."""
 
     class Strange(Published):
         def as_message(self) -> object:
             raise OverflowError("a date that no calendar has")
 
-        def standard(self) -> Content:
+        def sections(self) -> bytes:
             raise OverflowError("a date that no calendar has")
 
         @property
@@ -150,7 +151,7 @@ async def test_message_that_cannot_be_translated_stays_too(
     assert isinstance(queue, Queue)
     queue.put(strange, None)
     queue.put(of_10("behind", {}), None)
-    async with redialled(narrow.serve(container), narrow.module, monkeypatch), narrow.receive() as receiving:
+    async with redialled(narrow.serve(container), monkeypatch), narrow.receive() as receiving:
         assert await receiving.next() == b"behind"
     await wait_all_tasks_blocked()
     assert (queue.available, queue.figures["accepted"]) == (1, 1)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["TRANSACTION_SCRIPTS", "Place", "TransactionScript", "Work"]
-
 
 @dataclass(frozen=True)
 class Place:
@@ -243,4 +241,4 @@ TRANSACTION_SCRIPTS: Final[dict[str, TransactionScript]] = {
     "amqp-fast": _ScriptFast(),
     "1.0-draft-2010": _Script10("1.0-draft-2010"),
 }
-"""By the names of ``container.protocols.table``, and 1.0."""
+"""By the names of ``container.dialects``, and 1.0."""

@@ -10,22 +10,20 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
-from trio_amqp10.container.broker.addresses import exchange_address
-from trio_amqp10.container.nodes.form_registry import content_of
-from trio_amqp10.filters import Selector
-from trio_amqp10.spec.messaging import Source
-from trio_amqp10.wire.values import Described, Symbol
+from trio_amqp10.amqp10.filters import Selector
+from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.broker.exchanges.addresses import exchange_address
+from trio_amqp10.broker.nodes.form_registry import content_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
     from contextlib import AbstractAsyncContextManager
 
+    from trio_amqp10.broker.exchanges.topology import Topology
     from trio_amqp10.container import Container
-    from trio_amqp10.container.broker.topology import Topology
 
     Attack = Callable[["Stage"], Awaitable[None]]
-
-__all__ = ["ATTACKS", "KINDS", "Stage"]
 
 BINDINGS: Final = 20_000
 RING: Final = 120

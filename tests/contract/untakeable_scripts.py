@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import trio_amqp10 as amqp
-from tests.contract.loss_scripts import LOSS_SCRIPTS
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
+
+from .loss_scripts import LOSS_SCRIPTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
-    from types import ModuleType
 
     from trio_amqp10.container import Container
-
-__all__ = ["UNTAKEABLE", "NarrowConsumer"]
 
 
 class Receiving(Protocol):
@@ -33,14 +31,12 @@ class NarrowConsumer:
     """A consumer of one protocol that is given as little at a time as the protocol has it.
 
     Attributes:
-        module: whose ``connect`` a test replaces.
         serve: makes what serves a container.
         receive: consumes from the queue ``q``.
         get: asks the queue ``q`` for one message; None if the protocol has no such request.
         takes: whether it is given a message with 20 kB of headers all the same: 0-9-1 and 10.3 have no way to split headers.
     """
 
-    module: ModuleType
     serve: Callable[[Container], Any]
     receive: Callable[[], AbstractAsyncContextManager[Receiving]]
     get: Callable[[], Awaitable[bytes | None]] | None
@@ -133,28 +129,24 @@ async def _receive_10() -> AsyncGenerator[Receiving]:
 
 UNTAKEABLE: Final = {
     "1.0": NarrowConsumer(
-        module=LOSS_SCRIPTS["1.0"].module,
         serve=LOSS_SCRIPTS["1.0"].serve,
         receive=_receive_10,
         get=None,
         takes=False,
     ),
     "0-9-1": NarrowConsumer(
-        module=LOSS_SCRIPTS["0-9-1"].module,
         serve=LOSS_SCRIPTS["0-9-1"].serve,
         receive=_receive_091,
         get=_get_091,
         takes=True,
     ),
     "10.3": NarrowConsumer(
-        module=LOSS_SCRIPTS["10.3"].module,
         serve=LOSS_SCRIPTS["10.3"].serve,
         receive=_receive_103,
         get=_get_103,
         takes=True,
     ),
     "amqp-fast": NarrowConsumer(
-        module=LOSS_SCRIPTS["amqp-fast"].module,
         serve=LOSS_SCRIPTS["amqp-fast"].serve,
         receive=_receive_fast,
         get=None,

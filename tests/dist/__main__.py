@@ -89,8 +89,10 @@ WORKS = {
     "scram": "import trio_amqp10.sasl as sasl; sasl.Scram('user', 'password')",
     "tls": "import cryptography",
     "ws": "import trio_amqp10.net.websocket",
-    "selector": "from trio_amqp10.filters import Selector; Selector('a = 1')",
+    "selector": "from trio_amqp10.amqp10.filters import Selector; Selector('a = 1')",
     "otel": "import trio_amqp10.otel",
+    "http": "import trio_amqp10.http.application, trio_amqp10.http.server",
+    "kombu": "import trio_amqp10.kombu",
     "spool": SPOOL,
     "cli": CLI,
     "test": TEST,
@@ -140,8 +142,10 @@ def check_wheel(wheel: Path) -> None:
     strange = [name for name in names if not name.startswith((f"{NAME}/", "pyspark_amqp10/", f"{info}/"))]
     assert not strange, strange
     foreign = {name for name in names if not name.endswith((".py", "py.typed")) and not name.startswith(info)}
-    page = {f"{NAME}/trace/page.{kind}" for kind in ("css", "html", "js")}
-    assert foreign == page, f"nothing but Python and the page of a capture is bundled: {foreign ^ page}"
+    pages = {f"{NAME}/tools/trace/page.{kind}" for kind in ("css", "html", "js")}
+    served = (ROOT / NAME / "http/page").iterdir()
+    pages |= {f"{NAME}/http/page/{path.name}" for path in served if path.suffix in (".css", ".html", ".js")}
+    assert foreign == pages, f"nothing but Python and the two pages is bundled: {foreign ^ pages}"
     files = {path.relative_to(ROOT).as_posix() for path in (ROOT / NAME).rglob("*.py")}
     assert files <= names, sorted(files - names)
     with zipfile.ZipFile(wheel) as archive:

@@ -24,7 +24,7 @@ HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["bu
     "hooks"
 ]["mypyc"]
 MODULES: list[str] = HOOK["include"]
-SHORT = ("wire", "message", "spec", "engine")
+SHORT = ("amqp10/wire", "amqp10/message", "amqp10/spec", "amqp10/engine")
 """Tests of what is compiled, and of what uses it most."""
 LONG = ("test_cost.py", "test_hostile.py", "test_exactly_once.py", "test_chunks.py")
 """Those that try all that there is, or count costs."""
@@ -82,7 +82,7 @@ def check(wheel: Path, unpacked: Path, environment: Path) -> None:
     names = [module.removesuffix(".py").replace("/", ".") for module in MODULES]
     code = f"import importlib\nfor name in {names}:\n    file = importlib.import_module(name).__file__\n    assert not file.endswith('.py'), file"
     run([python, "-c", code], unpacked)
-    ignored = [f"--ignore-glob=tests/engine/{name}" for name in LONG]
+    ignored = [f"--ignore-glob=tests/amqp10/engine/{name}" for name in LONG]
     run([python, "-m", "pytest", *ignored, *(f"tests/{part}" for part in SHORT)], unpacked)
 
 

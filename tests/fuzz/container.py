@@ -18,13 +18,13 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10.amqp10.engine.limits import Limits
+from trio_amqp10.amqp10.engine.unsettled_state import SenderTerminus
+from trio_amqp10.amqp10.peer.listen import Acceptor
+from trio_amqp10.broker.nodes.topic import Topic
+from trio_amqp10.broker.stores.memory_store import MemoryStore
 from trio_amqp10.container import Container, FunctionNode, Queue
-from trio_amqp10.container.memory_streams import memory_stream_pair
-from trio_amqp10.container.nodes.topic import Topic
-from trio_amqp10.container.stores.memory_store import MemoryStore
-from trio_amqp10.engine.limits import Limits
-from trio_amqp10.engine.unsettled_state import SenderTerminus
-from trio_amqp10.peer.listen import Acceptor
+from trio_amqp10.net.memory_streams import memory_stream_pair
 from trio_amqp10.sasl import Server
 
 from .script import Act, Move, unpack
@@ -33,10 +33,8 @@ from .stage import Puppet, UndeclaredError, on_stage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from trio_amqp10.container.memory_streams import MemoryStream
     from trio_amqp10.net.dialect import Dialect
-
-__all__ = ["Play", "play", "play_stored"]
+    from trio_amqp10.net.memory_streams import MemoryStream
 
 _FILLED: Final = ("q", "q", "q", "q", "limited", "group", "group", "single", "single", "only")
 """Where there is a message before anybody comes."""

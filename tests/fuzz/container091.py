@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import trio
 
 from trio_amqp10 import amqp091
-from trio_amqp10.container.memory_streams import memory_stream_pair
-from trio_amqp10.container.protocols.amqp091.protocol import Amqp091
-from trio_amqp10.container.protocols.amqp091.replying import ReplyNode
+from trio_amqp10.amqp091.server.direct_replies import ReplyNode
+from trio_amqp10.amqp091.server.protocol import Amqp091
+from trio_amqp10.net.memory_streams import memory_stream_pair
 
 from .container import Play
 from .reactions import check_reactions
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from trio.testing import MockClock
 
     from trio_amqp10.net.dialect import Dialect
-
-__all__ = ["play", "play_stored"]
 
 
 def play(octets: bytes) -> None:

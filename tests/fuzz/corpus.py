@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-__all__ = ["CORPUS", "load", "store"]
-
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 _WIDTH = 96
 

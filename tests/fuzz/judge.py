@@ -13,8 +13,6 @@ from .target import attempt
 if TYPE_CHECKING:
     from .target import FuzzTarget
 
-__all__ = ["failure_of", "measured"]
-
 
 def failure_of(target: FuzzTarget, octets: bytes) -> tuple[str, str] | None:
     """Where an attempt failed, and a line that says how; None if it did not.

@@ -13,8 +13,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.memory_streams import memory_stream_pair
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.net.memory_streams import memory_stream_pair
 
 from .scenario import PROGRAM_NAMES
 from .script import Act, unpack
@@ -22,8 +22,6 @@ from .stage import Puppet, UndeclaredError, on_stage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-
-__all__ = ["play"]
 
 _SENDER, _RECEIVER = PROGRAM_NAMES
 _PAUSES: Final = (1.0, 10.0, 70.0, 500.0)

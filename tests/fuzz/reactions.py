@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from tests.amqp091 import naive
 
-__all__ = ["HARD", "SOFT", "check_reactions"]
-
 HARD: Final = frozenset((320, 403, 501, 502, 503, 504, 505, 506, 530, 540))
 """Codes that close a connection."""
 SOFT: Final = frozenset((311, 403, 404, 405, 406))

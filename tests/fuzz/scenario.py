@@ -23,8 +23,6 @@ from .script import CONNECTIONS, Act, Move, pack
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["ADDRESSES", "PROGRAM_NAMES", "Author", "against_container", "against_program"]
-
 ADDRESSES: Final = (
     "q",
     "q",

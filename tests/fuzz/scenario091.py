@@ -22,8 +22,6 @@ from .seeds091 import HEADER
 if TYPE_CHECKING:
     from random import Random
 
-__all__ = ["against_container"]
-
 _QUEUES: Final = ("q", "q", "q", "limited", "single", "a", "a", "b", "b", "c", "f", "t", "")
 _EXCHANGES: Final = ("", "", "", "e", "e", "d", "amq.direct", "amq.fanout", "amq.topic", "amq.headers", "x")
 _KEYS: Final = (*_QUEUES, "a.b", "#", "*.b", "a.#", "..")

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CONNECTIONS", "Act", "Move", "pack", "unpack"]
-
 CONNECTIONS: Final = 4
 _HEAD: Final = struct.Struct(">BBI")
 _LONGEST: Final = 3_600_000

@@ -6,17 +6,6 @@ from typing import Any
 
 from tests.naive.performatives import frame, header, sections
 
-__all__ = [
-    "ACCEPTED",
-    "DIALLED",
-    "LISTENING",
-    "MESSAGES",
-    "PERFORMATIVES",
-    "SASL_CLIENT",
-    "SASL_SERVER",
-    "VALUES",
-]
-
 _WINDOWS = {"next_outgoing_id": 0, "incoming_window": 100, "outgoing_window": 100}
 _FLOW = {"next_incoming_id": 0, **_WINDOWS}
 _TERMINI: dict[str, Any] = {

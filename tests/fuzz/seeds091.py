@@ -6,19 +6,6 @@ from typing import Final
 
 from tests.amqp091.naive import carry, say, written_frame, written_method, written_pairs
 
-__all__ = [
-    "ACCEPTED",
-    "ANSWERED",
-    "CLIENT",
-    "DIALLED",
-    "HEADER",
-    "HEADERS",
-    "METHODS",
-    "OPENED",
-    "SERVER",
-    "TABLES",
-]
-
 HEADER: Final = b"AMQP\0\0\x09\x01"
 _TABLE: Final = [
     ("t", ("t", True)),

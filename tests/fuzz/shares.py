@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["WHOLE_ONE_OF", "accumulate", "executions_in", "executions_of"]
-
 WHOLE_ONE_OF: Final = 200
 """One execution of so many plays a whole script."""
 

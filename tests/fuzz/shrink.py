@@ -10,8 +10,6 @@ from .script import Move, pack, unpack
 if TYPE_CHECKING:
     from .target import FuzzTarget
 
-__all__ = ["shrunk"]
-
 
 def shrunk(target: FuzzTarget, octets: bytes) -> bytes:
     """The script without the moves that its failure does not need; itself, if it does not fail."""

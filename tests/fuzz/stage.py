@@ -19,7 +19,7 @@ from trio._core import (
 )  # as hypothesis' own plugin for trio does, to have one order of tasks
 from trio.testing import MockClock
 
-from trio_amqp10.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError
 from trio_amqp10.net import read_turns, waiters
 
 from .script import Act, Move
@@ -27,9 +27,7 @@ from .script import Act, Move
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
 
-    from trio_amqp10.container.memory_streams import MemoryStream
-
-__all__ = ["OUTPUT_KEPT", "Puppet", "UndeclaredError", "numbered", "on_stage"]
+    from trio_amqp10.net.memory_streams import MemoryStream
 
 OUTPUT_KEPT: Final = 64 * 1024
 """Octets of what was written to a puppet that are kept, to be looked at."""

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.errors import RemoteProtocolError, SecurityError
+from trio_amqp10.core.errors import RemoteProtocolError, SecurityError
 
 from .mutate import mutated
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from random import Random
 
     from .mutate import Framing
-
-__all__ = ["WHOLE", "FuzzTarget", "attempt"]
 
 WHOLE: Final[Any] = {"whole": True, "steps": (150_000, 60), "memory": (2 * 1024 * 1024, 256)}
 """To fill a container, and to have a good client use it afterwards, takes 90,000 steps by itself."""

@@ -10,9 +10,8 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import BasicProperties, Content, read_header, write_header
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import (
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import (
     ChallengeAnswered,
     Challenged,
     ChannelOpened,
@@ -20,11 +19,13 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
     Started,
 )
-from trio_amqp10.amqp091.fields import STRICT, USUAL, Letters, Scan, read_table, write_table
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.states import ChannelState
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.engine.states import ChannelState
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content, read_header, write_header
+from trio_amqp10.amqp091.wire.faults import ReplyError
+from trio_amqp10.amqp091.wire.fields import STRICT, USUAL, Letters, Scan, read_table, write_table
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 
 from . import container091, scenario091, seeds091
 from .mutate import AMQP091
@@ -34,9 +35,7 @@ from .target import WHOLE, FuzzTarget
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trio_amqp10.amqp091.channel import Channel
-
-__all__ = ["TARGETS"]
+    from trio_amqp10.amqp091.engine.channel import Channel
 
 _LIMITS: Final = Limits(channel_max=63, max_message_size=4096, max_partial=8192)
 
@@ -159,9 +158,12 @@ class _Adapter:
             with contextlib.suppress(LocalProtocolError):  # the peer has said more meanwhile
                 self.decide(event)
         for channel in self.engine.take_touched():
-            while (arrival := channel.next_arrival()) is not None:
-                with contextlib.suppress(LocalProtocolError):
-                    self.answer(channel, arrival)
+            try:
+                while (arrival := channel.next_arrival()) is not None:
+                    with contextlib.suppress(LocalProtocolError):
+                        self.answer(channel, arrival)
+            except ReplyError as fault:  # a rule was broken after these: the server closes the channel
+                channel.close(fault.code, fault.reply_text, fault.class_id, fault.method_id)
         self.output += self.engine.data_to_send() or b""
 
     def decide(self, event: Any) -> None:

@@ -8,26 +8,24 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.amqp_10_3 import naive
 from tests.amqp_10_3.pairs import OPENING, open_client, open_server, server_engine, written
 from tests.engine_pairs import events_of
-from trio_amqp10.amqp091.content import Content, read_header, write_header
-from trio_amqp10.amqp091.events import OpenRequested, StartAnswered
-from trio_amqp10.amqp091.fields import FIVE
-from trio_amqp10.amqp091.frames import BODY, HEADER
-from trio_amqp10.amqp091.limits import Limits
+from trio_amqp10.amqp091.engine.events import OpenRequested, StartAnswered
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.wire.content import Content, read_header, write_header
+from trio_amqp10.amqp091.wire.fields import FIVE
+from trio_amqp10.amqp091.wire.frames import BODY, HEADER
 from trio_amqp10.amqp_10_3 import spec
-from trio_amqp10.amqp_10_3.frames import FRAMES, TRACE
-from trio_amqp10.amqp_10_3.properties import PROPERTIES
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.amqp_10_3.wire.frames import FRAMES, TRACE
+from trio_amqp10.amqp_10_3.wire.properties import PROPERTIES
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .feeding import feed
 from .mutate import Framing
 from .target import FuzzTarget
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.engine import Engine
-    from trio_amqp10.amqp091.methods import Method
-
-__all__ = ["TARGETS"]
+    from trio_amqp10.amqp091.engine.engine import Engine
+    from trio_amqp10.amqp091.wire.methods import Method
 
 _LIMITS: Final = Limits(max_message_size=4096, max_partial=8192)
 _CODES: Final = frozenset(

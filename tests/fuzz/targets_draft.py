@@ -5,18 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any, Final
 
-from tests.draft_2010.pairs import Script
-from tests.draft_2010.test_vectors import COMPOSITES, body_of, framed
-from trio_amqp10.draft_2010.encodings import from_draft, to_draft
-from trio_amqp10.draft_2010.registries import FRAME_BODIES, read, write
-from trio_amqp10.draft_2010.spec import transport as draft
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.message import Message
+from tests.amqp10.draft_2010.pairs import Script
+from tests.amqp10.draft_2010.test_vectors import COMPOSITES, body_of, framed
+from trio_amqp10.amqp10.draft_2010.encodings import from_draft, to_draft
+from trio_amqp10.amqp10.draft_2010.registries import FRAME_BODIES, read, write
+from trio_amqp10.amqp10.draft_2010.spec import transport as draft
+from trio_amqp10.amqp10.message import Message
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 
 from .mutate import AMQP10
 from .target import FuzzTarget
-
-__all__ = ["TARGETS"]
 
 _VECTORS: Final = [bytes.fromhex(row["hex"]) for row in COMPOSITES]
 _FRAMES: Final = [octets for octets in _VECTORS if framed(octets) and octets[5] == 0]

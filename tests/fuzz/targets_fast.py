@@ -18,22 +18,20 @@ from tests.amqp_fast.pairs import (
 )
 from tests.engine_pairs import arrivals_of, events_of
 from trio_amqp10.amqp_fast import spec
-from trio_amqp10.amqp_fast.engine import Engine
-from trio_amqp10.amqp_fast.events import Initiated, OpenRequested, Responded
-from trio_amqp10.amqp_fast.frames import INITIATION
-from trio_amqp10.amqp_fast.limits import Limits
-from trio_amqp10.amqp_fast.message import Message, read_head
-from trio_amqp10.amqp_fast.message_list import read_list, write_list
-from trio_amqp10.amqp_fast.selectors import HeadersSelector
-from trio_amqp10.endpoint_role import EndpointRole
-from trio_amqp10.errors import LocalProtocolError
-from trio_amqp10.reply_codes import ReplyCodeRfc011
+from trio_amqp10.amqp_fast.engine.engine import Engine
+from trio_amqp10.amqp_fast.engine.events import Initiated, OpenRequested, Responded
+from trio_amqp10.amqp_fast.engine.headers_selector import HeadersSelector
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.engine.message import Message, read_head
+from trio_amqp10.amqp_fast.wire.frames import INITIATION
+from trio_amqp10.amqp_fast.wire.message_number_list import read_list, write_list
+from trio_amqp10.core.endpoint_role import EndpointRole
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.reply_codes import ReplyCodeRfc011
 
 from .feeding import feed
 from .mutate import Framing
 from .target import FuzzTarget
-
-__all__ = ["TARGETS"]
 
 _LIMITS: Final = Limits(frame_max=1024, channel_max=5, handle_max=5, max_message_size=4096, max_partial=8192)
 _CODES: Final = frozenset(ReplyCodeRfc011) - {ReplyCodeRfc011.INTERNAL_ERROR}

@@ -228,11 +228,14 @@ async def robust_through_a_restart(url: str, restart: Restart) -> None:
         connection.reconnect_callbacks.add(lambda *_: back.set())
         await exchange.publish(aio_pika.Message(b"1"), "a.b")
         assert [await asyncio.wait_for(got.get(), SECONDS) for _ in range(2)] == [b"1"] * 2
-        await channel.set_qos(5)  # the acks are there
         await restart()
         await asyncio.wait_for(back.wait(), SECONDS)
         await exchange.publish(aio_pika.Message(b"2"), "a.c")
-        assert [await asyncio.wait_for(got.get(), SECONDS) for _ in range(2)] == [b"2"] * 2
+        after: list[bytes] = []
+        while after.count(b"2") < 2:
+            after.append(await asyncio.wait_for(got.get(), SECONDS))
+        # Nothing answers an ack, so a broker that is killed may not have stored the one of the durable queue.
+        assert sorted(after) in ([b"2"] * 2, [b"1", b"2", b"2"])
         await kept.delete(if_unused=False)
 
 

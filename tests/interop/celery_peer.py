@@ -37,6 +37,8 @@ os.environ["BACKEND"] = "rpc://" if BACKEND == "rpc" else f"file://{DIRECTORY}/r
 import celery_tasks as tasks  # noqa: E402 - it reads these
 
 SECONDS = 30
+MOST = 9 if URL.startswith("amqp10") else 10
+"""The highest priority: that of JMS, or of the queue's declaration."""
 
 
 class Worker:
@@ -199,13 +201,13 @@ def priorities(worker: Worker) -> None:
     control.cancel_consumer("ranked", destination=[worker.name])
     wait_for(lambda: "ranked" not in consumed())  # it replies before it cancels
     results = [
-        tasks.note.apply_async((notes, str(n)), queue="ranked", priority=n) for n in (1, 5, 9, 5, 0, 10)
+        tasks.note.apply_async((notes, str(n)), queue="ranked", priority=n) for n in (1, 5, 8, 5, 0, MOST)
     ]
     control.add_consumer("ranked", destination=[worker.name])
     for each in results:
         each.get(timeout=SECONDS)
     order = Path(notes).read_text().split()
-    assert order == ["10", "9", "5", "5", "1", "0"], order
+    assert order == [str(MOST), "8", "5", "5", "1", "0"], order
 
 
 def tasks_that_are_due_later_do_not_hold_up_others(worker: Worker) -> None:
@@ -277,6 +279,7 @@ def main() -> None:
                 scenario(worker)
             except Exception:
                 wrong[scenario.__name__] = traceback.format_exc(limit=-3)
+                print(scenario.__name__, wrong[scenario.__name__], file=sys.stderr, flush=True)
     if wrong:
         wrong["log"] = worker.log.read_text()[-4000:]
     print(json.dumps(wrong))

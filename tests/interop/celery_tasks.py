@@ -5,6 +5,7 @@ Runs in the environment of the frameworks, without this project.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -14,8 +15,12 @@ from typing import Any
 from celery import Celery
 from kombu import Exchange, Queue
 
+if os.environ["BROKER"].startswith("amqp10"):
+    import trio_amqp10.kombu  # noqa: F401 - which kombu does not know by itself
+
 app = Celery("interop", broker=os.environ["BROKER"], backend=os.environ.get("BACKEND", "rpc://"))
 app.conf.update(
+    broker_transport_options=json.loads(os.environ.get("OPTIONS", "{}")),
     broker_connection_retry_on_startup=True,
     result_expires=60,
     task_queues=[

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["SMALL", "Digest", "Item", "body_kind", "corpus", "corpus_digest", "item", "text_lines"]
-
 ALPHABET = "abcdefghij 0123456789\u00e9\u00df\u0416\u2603\u20ac\U0001d11e\n\t'\""
 """Characters of one, two, three and four octets of UTF-8."""
 

@@ -13,8 +13,6 @@ from .ours import receive_from, send_to, serving, within
 if TYPE_CHECKING:
     from .peers import Client
 
-__all__ = ["COUNT", "we_dial_and_receive", "we_dial_and_send", "we_listen_and_receive", "we_listen_and_send"]
-
 COUNT = 1000
 
 

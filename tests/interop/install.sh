@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), all at once, each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -104,17 +104,33 @@ install_frameworks() {
         "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit'
 }
 
+# Clients of RabbitMQ's HTTP API.
+install_http_clients() {
+    "$peers/http-clients/bin/python" -c 'import pyrabbit2, amqpstorm' 2>/dev/null && return 0
+    rm -rf "$peers/http-clients"
+    "$python" -m venv "$peers/http-clients" &&
+        "$peers/http-clients/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: pyrabbit2 'amqpstorm>=2.11' >&2 &&
+        "$peers/http-clients/bin/python" -c 'import pyrabbit2, amqpstorm'
+}
+
+# unpack NAME PACKAGE...: packages of Debian, not installed, but unpacked into $peers/NAME.
+unpack() {
+    command -v dpkg-deb >/dev/null || return 1
+    place=$peers/$1
+    shift
+    rm -rf "$place" "$place.deb"
+    apt_update || return 1
+    mkdir -p "$place.deb" &&
+        (cd "$place.deb" && apt-get download -qq "$@") >&2 &&
+        for package in "$place.deb"/*.deb; do dpkg-deb -x "$package" "$place" || return 1; done &&
+        rm -rf "$place.deb"
+}
+
 # RabbitMQ's client for Java: two archives of Debian, which are only unpacked.
 install_java() {
     [ -f "$peers/java/usr/share/java/amqp-client.jar" ] && [ -f "$peers/java/usr/share/java/slf4j-api.jar" ] && command -v java >/dev/null && return 0
     command -v java >/dev/null || apt_install openjdk-17-jre-headless || return 1
-    command -v dpkg-deb >/dev/null || return 1
-    rm -rf "$peers/java" "$peers/java.deb"
-    apt_update || return 1
-    mkdir -p "$peers/java.deb" &&
-        (cd "$peers/java.deb" && apt-get download -qq librabbitmq-client-java libslf4j-java) >&2 &&
-        for package in "$peers/java.deb"/*.deb; do dpkg-deb -x "$package" "$peers/java" || return 1; done &&
-        rm -rf "$peers/java.deb"
+    unpack java librabbitmq-client-java libslf4j-java
 }
 
 install_amqplib() {
@@ -124,17 +140,36 @@ install_amqplib() {
     mkdir -p "$peers/amqplib" && npm install --silent --no-fund --no-audit --prefix "$peers/amqplib" amqplib@2.3.1 >&2
 }
 
+# The clients of the table (tests/interop/clients) that have no tests of their own.
+install_clients_js() {
+    [ -f "$peers/clients-js/node_modules/amqp10/package.json" ] && command -v node >/dev/null && return 0
+    command -v node >/dev/null || apt_install nodejs || return 1
+    command -v npm >/dev/null || apt_install npm || return 1
+    mkdir -p "$peers/clients-js" &&
+        npm install --silent --no-fund --no-audit --prefix "$peers/clients-js" 'amqp10@>=3.6.0' 'rhea@>=3.0.5' 'rhea-promise@>=3.0.3' \
+            '@azure/core-amqp@>=4.4.2' '@sap/xb-msg-amqp-v100@>=0.9.58' '@cloudamqp/amqp-client@>=4.1.1' >&2
+}
+
+install_bunny() {
+    command -v ruby >/dev/null && ruby -e 'require "bunny"' 2>/dev/null && return 0
+    apt_install ruby-bunny
+}
+
+install_php_amqplib() {
+    apt_install php-cli php-amqplib
+}
+
+# Commands on librabbitmq, which are only unpacked.
+install_amqp_tools() {
+    [ -x "$peers/amqp-tools/usr/bin/amqp-publish" ] && return 0
+    unpack amqp-tools amqp-tools librabbitmq4 libpopt0
+}
+
 # The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
 # so it is only unpacked.
 install_cyrus() {
     [ -x "$peers/cyrus/usr/sbin/saslpasswd2" ] && return 0
-    command -v dpkg-deb >/dev/null || return 1
-    rm -rf "$peers/cyrus" "$peers/cyrus.deb"
-    apt_update || return 1
-    mkdir -p "$peers/cyrus.deb" &&
-        (cd "$peers/cyrus.deb" && apt-get download -qq sasl2-bin) >&2 &&
-        dpkg-deb -x "$peers/cyrus.deb"/sasl2-bin*.deb "$peers/cyrus" &&
-        rm -rf "$peers/cyrus.deb"
+    unpack cyrus sasl2-bin
 }
 
 # Chromium needs it too, so two may ask at a time.
@@ -232,7 +267,7 @@ install() {
     return $status
 }
 
-all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks pika azure azure-js cyrus rhea amqplib java tshark"
+all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks http-clients pika azure azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
 mkdir -p "$peers"
 rm -f "$peers/.updated"
 # shellcheck disable=SC2086  # a list of words

@@ -15,8 +15,6 @@ from .corpus import Digest, Item, corpus
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ["Node", "receive_corpus", "receive_from", "send_corpus", "send_to", "serving", "within"]
-
 SECONDS = 60.0
 
 

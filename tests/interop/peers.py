@@ -20,18 +20,6 @@ from typing import TYPE_CHECKING, Any, Self
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = [
-    "CLIENTS",
-    "JARS",
-    "PEERS",
-    "Capture",
-    "Client",
-    "MissingPeerError",
-    "PeerError",
-    "client",
-    "is_missing",
-]
-
 HERE = Path(__file__).resolve().parent
 PEERS = Path(os.environ.get("PEERS", HERE.parents[1] / ".peers"))
 DEADLINE = 60.0
@@ -62,6 +50,14 @@ def is_missing(name: str) -> str | None:
         there = all((modules / one).exists() for one in ("rhea", "ws")) and bool(shutil.which("node"))
     elif name == "amqplib":
         there = (PEERS / "amqplib/node_modules/amqplib").exists() and bool(shutil.which("node"))
+    elif name == "clients-js":
+        there = (PEERS / name / "node_modules/amqp10").exists() and bool(shutil.which("node"))
+    elif name == "bunny":
+        there = Path("/usr/share/doc/ruby-bunny").exists() and bool(shutil.which("ruby"))
+    elif name == "php-amqplib":
+        there = Path("/usr/share/php/PhpAmqpLib/autoload.php").exists() and bool(shutil.which("php"))
+    elif name == "amqp-tools":
+        there = (PEERS / name / "usr/bin/amqp-publish").exists()
     elif name == "java":
         jars = PEERS / "java/usr/share/java"
         there = all((jars / one).exists() for one in JARS) and bool(shutil.which("java"))

@@ -10,8 +10,6 @@ import signal
 import socket
 from typing import Any
 
-__all__ = ["Stop", "listen"]
-
 
 class Stop:
     """Stops the container when its time has come."""

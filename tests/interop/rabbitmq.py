@@ -23,12 +23,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.peer.authority import authority
+from tests.amqp10.peer.authority import authority
 
 if TYPE_CHECKING:
     from io import RawIOBase
-
-__all__ = ["Broker", "start"]
 
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / ".peers"
@@ -80,6 +78,7 @@ class Broker:
     log: Path
     tree: Path
     environment: dict[str, str]
+    management_port: int | None = None
     taken: int = field(default=0)
     streams: int = field(default=0)
     _shell: socket.socket | None = None
@@ -87,6 +86,12 @@ class Broker:
     @property
     def url(self) -> str:
         return f"amqp://guest:guest@127.0.0.1:{self.port}"
+
+    @property
+    def management_url(self) -> str:
+        """The root of the HTTP API, of a broker that was started with it."""
+        assert self.management_port is not None, "start(..., management=True)"
+        return f"http://127.0.0.1:{self.management_port}"
 
     @property
     def tls_url(self) -> str:
@@ -178,13 +183,14 @@ class Broker:
         shutil.rmtree(self.run, ignore_errors=True)
 
 
-def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Broker:
+def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1, management: bool = False) -> Broker:
     """Start a node and wait until it takes connections.
 
     Args:
         major: 3 or 4.
         peers: where it is installed.
         schedulers: threads that run Erlang; None for one for each processor, as it comes.
+        management: whether its HTTP API is there, with figures that are a second old at most.
 
     Raises:
         RuntimeError: it is not installed, or did not come up; with the end of its log.
@@ -192,13 +198,15 @@ def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Bro
     tree = peers / f"rabbitmq{major}"
     if not (tree / "usr/lib/rabbitmq/bin/rabbitmq-server").exists():
         raise RuntimeError(f"RabbitMQ {major} is not in {tree}: run tests/interop/install.sh rabbitmq{major}")
-    port, tls_port, dist_port, epmd_port = _free_ports(4)
+    port, tls_port, dist_port, epmd_port, management_port = _free_ports(5)
     inside = Path("/var/lib/rabbitmq") / f"interop-{os.getpid()}-{port}"
     run = tree / inside.relative_to("/")
     run.mkdir(parents=True)
     _write_config(run, inside, port, major)
     if major >= 4:
         _write_tls_config(run, inside, tls_port)
+    if management:
+        _add_management(run, management_port)
     owner = (tree / "var/lib/rabbitmq").stat()
     for path in [run, *run.rglob("*")]:
         os.chown(path, owner.st_uid, owner.st_gid)
@@ -224,6 +232,8 @@ def start(major: int, *, peers: Path = PEERS, schedulers: int | None = 1) -> Bro
     }
     log = run / "output"
     broker = Broker(major, port, tls_port, [], run, log, tree, environment)
+    if management:
+        broker.management_port = management_port
     try:
         broker.spawn("epmd", "-address", "127.0.0.1", "-port", str(epmd_port))
         broker.start()
@@ -249,7 +259,9 @@ def _exactly(stream: RawIOBase, count: int) -> bytes:
 
 def _wait_until_open(broker: Broker) -> None:
     """Listeners open last, so a connection means that queues and users are there."""
-    ports = [broker.port, broker.tls_port] if broker.major >= 4 else [broker.port]
+    ports = [broker.port, *([broker.tls_port] if broker.major >= 4 else ())]
+    if broker.management_port is not None:
+        ports.append(broker.management_port)
     deadline = time.monotonic() + BOOT_SECONDS
     while True:
         ended = broker.processes[-1].poll()
@@ -333,6 +345,18 @@ def _write_tls_config(run: Path, inside: Path, port: int) -> None:
             "auth_mechanisms.3 = ANONYMOUS\n"
             "anonymous_login_user = guest\n"
             "anonymous_login_pass = guest\n"
+        )
+
+
+def _add_management(run: Path, port: int) -> None:
+    """The plugin of the HTTP API; the shortest interval of its figures that it takes is a second."""
+    plugins = (run / "enabled_plugins").read_text()
+    (run / "enabled_plugins").write_text(plugins.replace("[", "[rabbitmq_management,", 1))
+    with (run / "rabbitmq.conf").open("a") as file:
+        file.write(
+            "management.tcp.ip = 127.0.0.1\n"
+            f"management.tcp.port = {port}\n"
+            "collect_statistics_interval = 1000\n"
         )
 
 

@@ -11,10 +11,7 @@ import json
 import os
 import re
 import shutil
-import signal
-import socket
 import subprocess
-import sys
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
@@ -26,13 +23,14 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.peer.authority import authority, serving
+from tests.amqp10.peer.authority import authority, serving
 from trio_amqp10.testing import rabbitmq, running_container
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 from trio_amqp10.testing.threads import in_thread
 
 from .conftest import need
-from .peers import JARS, PEERS, Process
+from .peers import JARS, PEERS
+from .served import Served
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Generator
@@ -237,29 +235,6 @@ def test_java_is_not_served_where_it_does_not_believe_the_certificate(tls_url: s
 # -- through a restart of the broker ----------------------------------------------------------------
 
 
-class Served:
-    """``amqp10 serve`` with a store, that is killed and started again at the same port."""
-
-    def __init__(self, store: Path) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
-        listen = ["--listen", f"amqp://127.0.0.1:{self.port}", "--user", "guest:guest", "--dialect", "0-9-1"]
-        self.command = [sys.executable, "-m", "trio_amqp10", "serve", *listen, "--store", str(store)]
-        self.start()
-
-    @property
-    def url(self) -> str:
-        return f"amqp://guest:guest@127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        self.process = Process(self.command)
-        self.process.read_until(b"listening ")
-
-    def restart(self) -> None:
-        self.process.end(signal.SIGKILL)
-        self.start()
-
-
 @contextmanager
 def restartable(name: str, request: pytest.FixtureRequest) -> Generator[tuple[str, Callable[[], object]]]:
     """The URL of a broker, and what restarts it."""
@@ -267,11 +242,11 @@ def restartable(name: str, request: pytest.FixtureRequest) -> Generator[tuple[st
         broker: Broker = request.getfixturevalue(name)
         yield broker.url, lambda: (broker.evaluate("rabbit:stop()"), broker.evaluate("rabbit:start()"))
         return
-    served = Served(request.getfixturevalue("tmp_path") / "store")
+    served = Served(request.getfixturevalue("tmp_path") / "store", user="guest:guest")
     try:
         yield served.url, served.restart
     finally:
-        served.process.end(signal.SIGKILL)
+        served.end()
 
 
 @pytest.mark.parametrize("name", ["container", "rabbitmq4", "rabbitmq3"])

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.spec.transport import Attach, Begin, Close, Disposition, Flow, Open, Transfer
+from trio_amqp10.amqp10.spec.transport import Attach, Begin, Close, Disposition, Flow, Open, Transfer
 from trio_amqp10.testing import (
     Line,
     Recorder,
@@ -22,7 +22,7 @@ from trio_amqp10.testing import (
     running_peer,
     running_proxy,
 )
-from trio_amqp10.trace.frame_log import entries_of
+from trio_amqp10.tools.trace.frame_log import entries_of
 
 from .corpus import SMALL
 from .ours import within

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import trio_amqp10 as amqp
-from tests.peer.authority import authority, believing
+from tests.amqp10.peer.authority import authority, believing
 
 from .corpus import corpus_digest, text_lines
 from .ours import receive_from, send_to, within

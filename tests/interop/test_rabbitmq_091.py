@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.peer.authority import authority
+from tests.amqp10.peer.authority import authority
 from trio_amqp10 import amqp091
 from trio_amqp10.sasl import AuthenticationError
 

@@ -8,8 +8,8 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
+from trio_amqp10.amqp10.wire.values import Symbol, UByte, ULong
 from trio_amqp10.testing import rabbitmq
-from trio_amqp10.wire.values import Symbol, UByte, ULong
 
 from .ours import within
 

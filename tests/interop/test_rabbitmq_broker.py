@@ -10,8 +10,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10.amqp10.wire.values import Symbol
 from trio_amqp10.testing import rabbitmq
-from trio_amqp10.wire.values import Symbol
 
 from .ours import within
 

@@ -13,8 +13,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.container.protocols.amqp091.broker_steps import MODES, STEPS, play
-from tests.container.protocols.amqp091.script import Client
+from tests.amqp091.server.broker_steps import MODES, STEPS, play
+from tests.amqp091.server.script import Client
 from trio_amqp10.amqp091 import spec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 import trio
 
-from tests.container.protocols.amqp091.script import Client
+from tests.amqp091.server.script import Client
 from tests.contract.protocols import PROTOCOLS
 from tests.contract.rights_scripts import GONE, HERE
 from tests.contract.test_rights import outcome

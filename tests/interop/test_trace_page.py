@@ -8,9 +8,9 @@ import pytest
 
 from tests.browser import open_page
 from tests.naive.performatives import frame, header
-from trio_amqp10.trace.frame_log import Record, entries_of
-from trio_amqp10.trace.html_page import html_page
-from trio_amqp10.trace.page_model import PageModel
+from trio_amqp10.tools.trace.frame_log import Record, entries_of
+from trio_amqp10.tools.trace.html_page import html_page
+from trio_amqp10.tools.trace.page_model import PageModel
 
 from .conftest import need
 
@@ -169,7 +169,7 @@ def test_filters_show_what_belongs_together(page: Page, tmp_path: Path) -> None:
     page.click("document.getElementById('next')")
     detail = page.run("document.getElementById('detail').textContent")
     assert "Section: 2.8.15" in detail
-    assert "Somebody deleted the node" in detail
+    assert "The node was deleted" in detail
     lane = page.run(
         "Array.from(document.getElementById('lane').options).find((one) => one.text.includes('session')).value"
     )

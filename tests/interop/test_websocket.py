@@ -185,6 +185,6 @@ def test_page_from_elsewhere_is_not_let_in(tmp_path: Path) -> None:
             log.setLevel(logging.NOTSET)
             log.removeHandler(ear)
         assert "a script of a page from 'http://127.0.0.1:" in ear.said
-        assert "which is not among the origins to be let in" in ear.said
+        assert "which is not among the permitted origins" in ear.said
 
     within(run)

@@ -39,8 +39,15 @@ SEARCHES: Final = {
     "nack": "how-to/from-rabbitmq",
     "dead letter": "programs/work-queue",
     "routing key": "how-to/from-rabbitmq",
+    "fastapi": "how-to/find",
+    "jupyter": "how-to/find",
+    "prometheus": "how-to/find",
+    "healthcheck": "how-to/find",
+    "graceful shutdown": "how-to/find",
+    "purge": "how-to/find",
+    "permissions": "how-to/authorise",
 }
-"""Words of other brokers, and a page that the search has to find by them."""
+"""Words of other projects, and a page that the search has to find by them."""
 
 FIRST: Final = 5
 

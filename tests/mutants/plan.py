@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-__all__ = ["PLANS", "Plan"]
-
 
 class Plan(NamedTuple):
     """A group of modules with the same tests.
@@ -22,58 +20,59 @@ class Plan(NamedTuple):
 
 
 _ENGINE: Final = (
-    ("tests/engine",),
+    ("tests/amqp10/engine",),
     ("test_chunks.py", "test_exactly_once.py", "test_fast.py", "test_hostile.py", "test_machine.py"),
 )
-_RIGHTS: Final = tuple(
-    f"tests/container/test_{each}.py"
-    for each in ("access", "cbs", "guard", "quotas", "sole_connection", "watermark")
+_RIGHTS: Final = (
+    "tests/broker/rights/test_access.py",
+    "tests/container/test_cbs.py",
+    "tests/broker/rights/test_guard.py",
+    "tests/broker/rights/test_quotas.py",
+    "tests/amqp10/server/test_sole_connection.py",
+    "tests/broker/nodes/test_watermark.py",
 )
-_QUEUE: Final = tuple(
-    f"tests/container/{each}.py"
-    for each in [
-        "test_queue",
-        "test_queue_alone",
-        "test_queue_credit",
-        "test_queue_expiry_model",
-        "test_queue_filters",
-        "test_queue_leases",
-        "test_queue_model",
-        "test_queue_policy",
-        "test_queue_rules",
-        "test_queue_time",
-        "test_dead_letters",
-        "test_delayed_redelivery",
-        "test_durable_queues",
-        "test_durable_transactions",
-        "test_failing_links",
-        "test_groups",
-        "test_handlers",
-        "test_link_store",
-        "test_management",
-        "test_message_size",
-        "test_message_states",
-        "test_node_settings",
-        "test_outcomes",
-        "test_pull",
-        "test_relay",
-        "test_transactions",
-        "test_watermark",
-        "broker/test_death_history",
-        "broker/test_publishing",
-        "broker/test_topology",
-        "broker/test_waiting",
-    ]
+_QUEUE: Final = (
+    "tests/broker/nodes/test_queue.py",
+    "tests/broker/nodes/test_queue_alone.py",
+    "tests/broker/nodes/test_queue_credit.py",
+    "tests/broker/nodes/test_queue_expiry_model.py",
+    "tests/broker/nodes/test_consumers.py",
+    "tests/broker/nodes/test_held_messages.py",
+    "tests/broker/nodes/test_queue_model.py",
+    "tests/broker/nodes/test_policy.py",
+    "tests/broker/nodes/test_queue_rules.py",
+    "tests/broker/nodes/test_queue_time.py",
+    "tests/broker/nodes/test_deadletters.py",
+    "tests/broker/nodes/test_delayed_redelivery.py",
+    "tests/broker/nodes/test_message_store.py",
+    "tests/broker/test_durable_transactions.py",
+    "tests/amqp10/server/test_failing_links.py",
+    "tests/broker/nodes/test_groups.py",
+    "tests/container/test_handlers.py",
+    "tests/amqp10/server/test_link_store.py",
+    "tests/container/management/test_management_node.py",
+    "tests/amqp10/server/test_outlets.py",
+    "tests/broker/nodes/test_entry.py",
+    "tests/broker/stores/test_node_settings.py",
+    "tests/amqp10/server/test_outcomes.py",
+    "tests/broker/nodes/test_pull.py",
+    "tests/broker/nodes/test_relay.py",
+    "tests/broker/test_transactions.py",
+    "tests/broker/nodes/test_watermark.py",
+    "tests/broker/exchanges/test_death_history.py",
+    "tests/broker/exchanges/test_publishing.py",
+    "tests/broker/exchanges/test_topology.py",
+    "tests/broker/exchanges/test_waiting.py",
 )
 """What other tests of the container notice besides is luck; and a survivor costs the time of all of them."""
 
 PLANS: Final[dict[str, Plan]] = {
-    "engine/settlement": Plan(("engine/settlement.py",), *_ENGINE),
-    "engine/session_windows": Plan(("engine/session_windows.py",), *_ENGINE),
-    "engine/link": Plan(("engine/link.py",), *_ENGINE),
-    "container/queue": Plan(("container/nodes/queue.py", "container/nodes/held_messages.py"), _QUEUE),
-    "container/rights": Plan(("container/rights/*.py",), _RIGHTS),
+    "amqp10/engine/settlement": Plan(("amqp10/engine/settlement.py",), *_ENGINE),
+    "amqp10/engine/session_windows": Plan(("amqp10/engine/session_windows.py",), *_ENGINE),
+    "amqp10/engine/link": Plan(("amqp10/engine/link.py",), *_ENGINE),
+    "container/queue": Plan(("broker/nodes/queue.py", "broker/nodes/held_messages.py"), _QUEUE),
+    "broker/rights": Plan(("broker/rights/*.py",), _RIGHTS),
     "sasl": Plan(("sasl/*.py",), ("tests/sasl",), ("test_mutations.py",)),
-    "wire/decode": Plan(("wire/decode.py",), ("tests/wire",)),
+    "amqp10/wire/decode": Plan(("amqp10/wire/decode.py",), ("tests/amqp10/wire",)),
 }
 """By the names that ``MODULES`` takes."""

@@ -11,21 +11,6 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Elements",
-    "NaiveError",
-    "Typed",
-    "array",
-    "compound",
-    "decode",
-    "decode_all",
-    "described",
-    "encode",
-    "listing",
-    "mapping",
-    "null",
-]
-
 
 class NaiveError(ValueError):
     """These octets, or this value, are not what the standard allows."""

@@ -17,8 +17,6 @@ import trio
 from .performatives import Frame, frame, header
 from .script import Expected, Inbox, describe, filled, header_expected
 
-__all__ = ["WINDOWS", "ScriptedPeer"]
-
 WINDOWS: dict[str, Any] = {"next_outgoing_id": 0, "incoming_window": 2048, "outgoing_window": 2048}
 """What our sessions say of themselves when a test does not (2.5.6)."""
 

@@ -18,23 +18,6 @@ from typing import Any, NamedTuple
 
 from .codec import NaiveError, Typed, array, decode, decode_all, described, encode, mapping
 
-__all__ = [
-    "COMPOSITES",
-    "Composite",
-    "Frame",
-    "composite",
-    "empty_frame",
-    "frame",
-    "header",
-    "next_frame",
-    "parse_frames",
-    "parse_sections",
-    "plain",
-    "raw_frame",
-    "sections",
-    "typed",
-]
-
 
 class Composite(NamedTuple):
     code: int

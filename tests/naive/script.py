@@ -15,18 +15,6 @@ from tests.engine_pairs import octets_of
 
 from .performatives import HEADER_IDS, Frame, frame, header, next_frame
 
-__all__ = [
-    "Engine",
-    "Expected",
-    "Inbox",
-    "Script",
-    "describe",
-    "expected",
-    "filled",
-    "header_expected",
-    "mismatches",
-]
-
 
 class Engine(Protocol):
     """The nine calls between an engine and what pumps it."""

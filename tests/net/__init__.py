@@ -1,1 +1,1 @@
-"""Tests of what moves octets for any dialect: over streams in memory and over sockets."""
+"""Tests of the transport for any dialect, over streams in memory and over sockets."""

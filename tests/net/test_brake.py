@@ -1,4 +1,4 @@
-"""An engine that wants no data: nothing is read, and all else goes on."""
+"""An engine that wants no data: the pump reads nothing, and all else continues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
-from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.core.errors import RemoteProtocolError
 from trio_amqp10.net.pump import Pump
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ PATIENCE = 10.0
 
 
 class Words:
-    """A dialect of words without credit: each is kept until the owner takes it, and two at most are.
+    """A dialect of words without credit; it keeps at most two unread words.
 
-    A word of the peer's that begins with ``?`` is answered. The engine says ``hello?`` after ten seconds
-    without a word, but not while it wants no data; and at ``beat_at``, whatever it wants.
+    It answers a word of the peer that begins with ``?``. After ten seconds without a word it sends ``hello?``, but not while it
+    wants no data; and at ``beat_at`` in any case.
     """
 
     def __init__(self) -> None:
@@ -66,6 +66,7 @@ class Words:
         self._out += octets
 
     def end(self) -> None:
+        self.say(b"enough ")
         raise RemoteProtocolError("the peer talks too much")
 
     def receive_eof(self, now: float) -> None:
@@ -96,7 +97,7 @@ class Words:
 
 
 class Counted(trio.abc.Stream):
-    """A stream that counts how often it is read."""
+    """A stream that counts the reads."""
 
     def __init__(self, inner: trio.abc.Stream) -> None:
         self._inner = inner
@@ -117,7 +118,7 @@ class Counted(trio.abc.Stream):
 
 
 class Owner:
-    """Has a pump on one end of a pair of streams; ``theirs`` is the other end."""
+    """A pump on one end of a pair of streams; ``theirs`` is the other end."""
 
     def __init__(self, *, lockstep: bool = False, write_stall: float | None = 30.0) -> None:
         ours, self.theirs = lockstep_stream_pair() if lockstep else memory_stream_pair()
@@ -127,7 +128,7 @@ class Owner:
 
     @asynccontextmanager
     async def held_back(self) -> AsyncGenerator[None]:
-        """Run the pump; it has read ``a`` and ``b``, and ``c d`` lies in the stream."""
+        """Run the pump; it has read ``a`` and ``b``, and ``c d`` are in the stream."""
         async with trio.open_nursery() as nursery:
             self.pump.start(nursery)
             try:
@@ -142,7 +143,7 @@ class Owner:
 
     @asynccontextmanager
     async def held_back_in_a_write(self) -> AsyncGenerator[None]:
-        """Run the pump; it has read ``a`` and ``b``, and writes ``word``, which is not read."""
+        """Run the pump; it has read ``a`` and ``b``, and is blocked writing ``word``."""
         async with trio.open_nursery() as nursery:
             self.pump.start(nursery)
             try:

@@ -1,4 +1,4 @@
-"""Several dialects on one port: the first octets decide, and all that stands for handshakes holds for each of them."""
+"""Several dialects on one port, selected by the first octets, with equal limits."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import trio
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.amqp10.peer.authority import believing, serving
+from tests.amqp10.peer.helpers import acceptor, idle, listening, never
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import header
-from tests.peer.authority import believing, serving
-from tests.peer.helpers import acceptor, idle, listening, never
-from trio_amqp10.errors import RemoteProtocolError
+from trio_amqp10.core.errors import RemoteProtocolError
 from trio_amqp10.net.dialect import choose
 from trio_amqp10.net.errors import ConnectionClosedError
 from trio_amqp10.net.tls_stream import start_tls
@@ -32,7 +32,7 @@ LINES = b"LINES\0\0\1"
 
 
 class Lines:
-    """A toy dialect: behind its header come lines, and each comes back. ``open`` opens the connection."""
+    """A toy dialect of lines after its header; each is echoed, ``open`` opens."""
 
     name = "lines"
 
@@ -61,7 +61,7 @@ class Lines:
 
 
 class Claiming:
-    """Claims what begins with its prefix; remembers what it was asked."""
+    """A dialect that claims its prefix, and stores the octets that it was asked about."""
 
     def __init__(self, prefix: bytes, answer: bool | None = True) -> None:
         self.name = repr(prefix)
@@ -312,7 +312,7 @@ async def test_peer_that_stays_silent_in_its_header_is_sent_away(
         assert await theirs.receive_some(100) == b""
         # Without a header_timeout the handshake as a whole has an end.
         assert trio.current_time() - began <= 7.0
-    assert "came no further than the handshake" in caplog.text
+    assert "did not complete the handshake" in caplog.text
 
 
 @pytest.mark.parametrize("opens", [False, True])
@@ -336,7 +336,7 @@ async def test_dialect_has_to_open_within_the_time_for_handshakes(
             assert await theirs.receive_some(100) == b""
             assert 7.0 <= trio.current_time() - began <= 12.0 + 1e-6
     assert opened == [True] * opens
-    assert ("took too long for lines" in caplog.text) is not opens
+    assert ("did not open its lines connection in time" in caplog.text) is not opens
 
 
 async def test_handshakes_of_every_dialect_have_places_by_host() -> None:

@@ -1,4 +1,7 @@
-"""Busy connections take turns: how much of them runs in one pass of the scheduler, counted with a clock that only work moves."""
+"""Busy connections take turns: their slices in each pass of the scheduler.
+
+A clock that only work moves counts them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.net import read_turns as turns_module
 from trio_amqp10.net.pump import READ_SIZE, Pump
-from trio_amqp10.net.read_turns import ReadTurn, ReadTurns
+from trio_amqp10.net.read_turns import ReadTurns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -21,7 +24,7 @@ SLICE = 0.0005
 
 
 class Work:
-    """A clock that work moves, and who did how many slices."""
+    """A clock that work moves, and the number of slices of each connection."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -36,7 +39,7 @@ class Work:
 
 
 class Slices:
-    """An engine whose every octet is a slice of work, and is answered with itself."""
+    """An engine that needs a slice of work for each octet, and echoes it."""
 
     def __init__(self, work: Work, name: str, seconds: float) -> None:
         self.work, self.name, self.seconds = work, name, seconds
@@ -104,7 +107,7 @@ class Room:
         return ours, engine
 
     async def passes(self, until: Callable[[], bool]) -> list[Counter[str]]:
-        """What was done in each pass."""
+        """Return the slices of each connection in each pass."""
         steps: list[Counter[str]] = []
         before = Counter(self.work.done)
         while not until():
@@ -225,58 +228,3 @@ async def test_answers_are_written_within_20_ms_while_others_have_turns(
         await wait_all_tasks_blocked()
         await ours.send_all(b"x" * 12)
         assert len(await ours.receive_some()) <= 6
-
-
-async def test_turn_goes_on_when_the_connection_that_waits_or_has_it_is_cancelled() -> None:
-    turns = ReadTurns()
-    first, second, third = (ReadTurn(turns) for _ in range(3))
-    order: list[str] = []
-
-    async def take(name: str, turn: ReadTurn) -> None:
-        await turn.take()
-        order.append(name)
-
-    async with trio.open_nursery() as nursery:
-        await first.take()
-        with trio.CancelScope() as scope:
-            nursery.start_soon(take, "third", third)
-            await wait_all_tasks_blocked()
-            scope.cancel()
-            await second.take()
-        assert scope.cancelled_caught
-        first.account = 1.0
-        with trio.move_on_after(0):
-            await first.rest()
-        first.release()
-        await wait_all_tasks_blocked()
-        assert order == ["third"]
-        assert third.held
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await third.rest()
-        assert scope.cancelled_caught
-        third.release()
-        assert turns.holder is None
-
-
-async def test_cancelled_wait_is_passed_over() -> None:
-    turns = ReadTurns()
-    first, second = ReadTurn(turns), ReadTurn(turns)
-    await first.take()
-    with trio.move_on_after(0):
-        await second.take()
-    assert turns.first() is None
-    await first.rest()
-    assert turns.holder is None
-
-
-async def test_slice_is_charged_with_a_millisecond_at_most() -> None:
-    seconds = [0.0]
-    turn = ReadTurn(ReadTurns(lambda: seconds[0]))
-    for number in (1, 2):
-        assert not turn.due  # it may have had 2 ms more than others
-        began = turn.began()
-        seconds[0] += 5.0
-        turn.charge(began)
-        assert turn.account == pytest.approx(number / 1000)
-    assert turn.due

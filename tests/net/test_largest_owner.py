@@ -1,4 +1,4 @@
-"""Things by owner, against a list that is searched."""
+"""Items by owner, compared with a list that is searched."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pump, driven by an engine of another dialect: it moves octets, and knows nothing of what they mean."""
+"""The pump, driven by an engine of a toy dialect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.pump import Pump
 from trio_amqp10.net.scheduled_call import ScheduledCall
 from trio_amqp10.net.waiters import Waiter
@@ -23,10 +23,9 @@ PATIENCE = 10.0
 
 
 class Lines:
-    """A dialect of lines: each is answered with itself in capitals; ``bye`` ends it, ``boo`` is a fault.
+    """A dialect of lines, echoed in capitals; ``bye`` ends it, ``boo`` is a fault.
 
-    A peer that says nothing for PATIENCE seconds is told so. Words that begin with ``!`` make a bug of the
-    engine's: in the call that they name.
+    A peer that is silent for PATIENCE seconds gets an error. A line ``!NAME`` makes the engine fail in its method NAME.
     """
 
     def __init__(self) -> None:
@@ -102,7 +101,7 @@ class Lines:
 
 
 class Owner:
-    """Who has a pump: remembers what it is told."""
+    """The owner of a pump, which stores events and counts calls of ``on_over``."""
 
     def __init__(self, stream: trio.abc.Stream, *, write_stall: float | None = 30.0) -> None:
         self.engine = Lines()
@@ -115,7 +114,7 @@ class Owner:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[trio.Nursery]:
-        """Run the pump until the block is left, or until it ends by itself."""
+        """Run the pump until the block or the pump ends."""
         async with trio.open_nursery() as nursery:
             self.pump.start(nursery)
             try:
@@ -335,7 +334,7 @@ async def test_pump_gives_up_a_peer_that_does_not_read(autojump_clock: MockClock
 
 
 async def test_pump_gives_each_write_all_of_its_time(autojump_clock: MockClock) -> None:
-    """Though the call is scheduled for the second that the writer waited for, or for the write before."""
+    """The call is scheduled earlier, for the writer's sleep or for the write before."""
     ours, theirs = lockstep_stream_pair()
     owner = Owner(ours, write_stall=30.0)
     async with owner.running():
@@ -383,7 +382,7 @@ async def test_pump_waits_for_any_time_when_it_is_told_to(autojump_clock: MockCl
 
 
 class Failing(trio.abc.HalfCloseableStream):
-    """A stream that raises what it is given, where it is given."""
+    """A stream that raises the given exceptions in the given methods."""
 
     def __init__(self, **raising: BaseException) -> None:
         self._inner, self.theirs = memory_stream_pair()

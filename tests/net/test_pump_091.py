@@ -1,4 +1,4 @@
-"""The pump drives the engine of AMQP 0-9-1 as it drives any other: a client and a server over a pair of streams."""
+"""The pump with the engine of AMQP 0-9-1, as client and as server."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 from tests.amqp091.pairs import OPENING, written
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import BasicProperties, Content
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import (
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import (
     ChannelOpened,
     ConnectionClosed,
     ConnectionLost,
@@ -20,16 +19,17 @@ from trio_amqp10.amqp091.events import (
     StartAnswered,
     Started,
 )
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.endpoint_role import EndpointRole
 from trio_amqp10.net.pump import Pump
 from trio_amqp10.net.waiters import OneShotEvent
 
 if TYPE_CHECKING:
-    from trio_amqp10.amqp091.channel import Channel
+    from trio_amqp10.amqp091.engine.channel import Channel
 
 
 class End:
-    """An engine with its pump: decides what the handshake asks, and remembers events and channels."""
+    """An engine with its pump, which answers the handshake and stores events."""
 
     def __init__(self, role: EndpointRole, stream: trio.abc.Stream) -> None:
         self.engine = Engine(role, trio.current_time())
@@ -95,7 +95,10 @@ async def test_pump_gives_up_a_peer_without_heartbeats(autojump_clock: MockClock
 
 
 async def test_pump_reads_what_a_client_still_sends_behind_its_close(autojump_clock: MockClock) -> None:
-    """amqplib writes its close before the publishes that wait on a channel: to reset them would lose the close-ok."""
+    """amqplib sends its close before publishes that wait on a channel.
+
+    If these were unread when the stream closes, the system would reset it and the close-ok would be lost.
+    """
     ours, theirs = memory_stream_pair()
     async with trio.open_nursery() as nursery:
         server = End(EndpointRole.SERVER, theirs)

@@ -1,4 +1,4 @@
-"""Streams to and from a peer, and whether somebody could read along."""
+"""Streams to and from a peer, and whether a third party could read them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 import trio
 from trio.testing import memory_stream_pair
 
-from tests.peer.helpers import stream_pair
-from trio_amqp10.errors import LocalProtocolError
+from tests.amqp10.peer.helpers import stream_pair
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net import transports
 from trio_amqp10.net.transports import bind, connect, is_private, listener_url, peer_host
 from trio_amqp10.net.urls import parse_url

@@ -1,4 +1,4 @@
-"""Where a peer is, in one line."""
+"""Parsing of URLs: the place of a peer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.amqp10.spec import transport
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net import urls
 from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
-from trio_amqp10.spec import transport
 
 ROWS = [
     ("amqp://h", Url("amqp", "h", 5672, "", None, None, None)),
@@ -49,20 +49,20 @@ ROWS = [
 ]
 
 WRONG = [
-    ("", "has to begin with one of amqp://, amqps://, amqp\\+tls://, amqpws://, amqpwss://, amqp\\+unix://"),
-    ("localhost", "has to begin with"),
-    ("localhost:5672", "has to begin with"),
-    ("http://h", "has to begin with"),
+    ("", "must begin with one of amqp://, amqps://, amqp\\+tls://, amqpws://, amqpwss://, amqp\\+unix://"),
+    ("localhost", "must begin with"),
+    ("localhost:5672", "must begin with"),
+    ("http://h", "must begin with"),
     (
         "amqp://h?heartbeat=30",
-        "the URL of a connection has no options, but this one has \\?heartbeat; options are arguments",
+        "the URL of a connection has no options, but this one has \\?heartbeat; pass options as arguments",
     ),
     ("amqp://h:5672?heartbeat=30", "^'amqp://h:5672': the URL of a connection has no options"),
     (
         "amqps://u:p@h?x=secret&y",
-        r"^'amqps://\*\*\*@h': the URL of a connection has no options, but this one has \?x, y; options",
+        r"^'amqps://\*\*\*@h': the URL of a connection has no options, but this one has \?x, y; pass options",
     ),
-    ("amqp:/h", "has to begin with"),
+    ("amqp:/h", "must begin with"),
     ("amqp://", "names no host, as in amqp://localhost:5672"),
     ("amqp:///q", "names no host"),
     ("amqp://u:p@", "names no host"),
@@ -83,11 +83,11 @@ WRONG = [
     ("amqpws://h/\u00e4", "percent-encoded ASCII"),
     ("amqpws://h/a#b", "percent-encoded ASCII"),
     ("amqpws://h/a\r\nX: y", "percent-encoded ASCII"),
-    ("amqpws://h/a?adress=q", "'adress' is not known here, only \\?address="),
+    ("amqpws://h/a?adress=q", "'adress' is unknown; the only option is \\?address="),
     ("amqp+unix://run/app.sock", "as in amqp\\+unix:///run/app.sock"),
     ("amqp+unix://", "as in amqp\\+unix:///run/app.sock"),
     ("amqp+unix:///a%00b", "as in amqp\\+unix:///run/app.sock"),
-    ("amqp+unix:///a?adress=q", "'adress' is not known here, only \\?address="),
+    ("amqp+unix:///a?adress=q", "'adress' is unknown; the only option is \\?address="),
 ]
 
 
@@ -111,9 +111,9 @@ def test_scheme_of_another_protocol_is_known_where_it_is_named() -> None:
         parse_url("third://h", schemes_of("other"))
     with pytest.raises(LocalProtocolError, match=r"^'other://h:x': a port"):
         parse_url("other://h:x", schemes_of("other"))
-    with pytest.raises(LocalProtocolError, match="has to begin with one of"):
+    with pytest.raises(LocalProtocolError, match="must begin with one of"):
         parse_url("other://h")
-    with pytest.raises(LocalProtocolError, match="has to begin with one of"):
+    with pytest.raises(LocalProtocolError, match="must begin with one of"):
         parse_url("other+tls://h", schemes_of("other"))
 
 

@@ -1,4 +1,4 @@
-"""Tasks that wait for the engine, and calls that must not hog the loop."""
+"""Places where tasks wait for the engine, and checkpoints that cost little."""
 
 # pyright: reportPrivateUsage=false
 
@@ -6,12 +6,22 @@ from __future__ import annotations
 
 import itertools
 import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trio_amqp10.net.waiters import CheckpointThrottle, OneShotEvent, Waiter, interrupts_unwrapped
+from trio_amqp10.net.waiters import (
+    CheckpointThrottle,
+    EnteredWithAsync,
+    OneShotEvent,
+    Waiter,
+    interrupts_unwrapped,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 async def test_waiter_wakes_all_who_wait() -> None:
@@ -182,3 +192,9 @@ def test_interrupt_beside_another_exception_stays_in_its_group() -> None:
     with pytest.raises(BaseExceptionGroup) as raised, interrupts_unwrapped():
         raise BaseExceptionGroup("", [KeyboardInterrupt(), ValueError()])
     assert len(raised.value.exceptions) == 2
+
+
+@pytest.mark.parametrize("misuse", [lambda opening: opening.__enter__(), lambda opening: opening.__await__()])
+def test_block_that_is_not_entered_with_async_says_how(misuse: Callable[[Any], object]) -> None:
+    with pytest.raises(TypeError, match=r"'EnteredWithAsync' object is .*: async with \.\.\. as name"):
+        misuse(EnteredWithAsync())

@@ -1,4 +1,4 @@
-"""Spans of a container: handlers are processed messages, queues make none, producers send."""
+"""Spans of a container: of handlers and producers, but not of queues."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 import trio_amqp10 as amqp
 from trio_amqp10.otel import instrument
 
-from .test_connection import context_of, facts_of, id_of, links_of
+from .conftest import context_of, facts_of, id_of, links_of
 
 if TYPE_CHECKING:
     from .conftest import Told
@@ -124,14 +124,6 @@ async def test_queues_pass_the_context_on_and_make_no_spans(told: Told) -> None:
     assert told.names == []
 
 
-async def test_send_from_within_is_a_span_where_it_is_asked_for(told: Told) -> None:
-    container = amqp.Container()
-    tracing = instrument(container, tracer_provider=told.provider)
-    with tracing.send("q", "tea") as message:
-        await container.send("q", message)
-    assert message.application_properties == {"traceparent": context_of(told.take("send q"))}
-
-
 async def test_messages_from_within_are_processed_too(told: Told) -> None:
     container = amqp.Container()
     got: list[Any] = []
@@ -144,16 +136,3 @@ async def test_messages_from_within_are_processed_too(told: Told) -> None:
     await container.send("audit", "x")
     assert got == ["x"]
     assert told.names == ["process audit"]
-
-
-async def test_surround_of_none_leaves_handlers_alone(told: Told) -> None:
-    container = amqp.Container()
-
-    @container.consumer("audit")
-    async def audit(delivery: amqp.Delivery) -> None:
-        pass
-
-    instrument(container, tracer_provider=told.provider)
-    container.surround(None)
-    await container.send("audit", "x")
-    assert told.names == []

@@ -1,4 +1,4 @@
-"""Metrics of connections and containers: sums of their statistics, read by whoever collects."""
+"""Metrics of connections and containers: sums of their statistics."""
 
 from __future__ import annotations
 
@@ -7,51 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint, Sum
+from opentelemetry.sdk.metrics.export import Sum
 
 import trio_amqp10 as amqp
 from trio_amqp10 import otel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-class Collected:
-    """What a reader collects, now."""
-
-    def __init__(self) -> None:
-        self._reader = InMemoryMetricReader()
-        self.provider = MeterProvider(metric_readers=[self._reader], shutdown_on_exit=False)
-
-    def metrics(self) -> dict[str, Any]:
-        data = self._reader.get_metrics_data()
-        if data is None:
-            return {}
-        scopes = [scope for each in data.resource_metrics for scope in each.scope_metrics]
-        return {metric.name: metric for scope in scopes for metric in scope.metrics}
-
-    def value(self, name: str, **which: str) -> float:
-        """Of the only point of this metric with these attributes, whose dots are underscores here."""
-        wanted = {key.replace("_", "."): value for key, value in which.items()}
-        [point] = [
-            point
-            for point in self.metrics()[name].data.data_points
-            if wanted.items() <= dict(point.attributes).items()
-        ]
-        assert isinstance(point, NumberDataPoint)
-        return point.value
-
-    def points(self, name: str) -> list[HistogramDataPoint]:
-        metric = self.metrics().get(name)
-        return [] if metric is None else list(metric.data.data_points)
-
-
-@pytest.fixture
-def collected() -> Iterator[Collected]:
-    made = Collected()
-    yield made
-    made.provider.shutdown()
+    from .conftest import Collected
 
 
 async def test_metrics_tell_what_a_connection_does(collected: Collected) -> None:
@@ -190,59 +152,3 @@ async def test_metrics_look_again_where_something_changed_while_they_looked(
         monkeypatch.setattr(amqp.Connection, "statistics", changing)
         assert collected.value("amqp10.connections") == 1
         assert next(failures, None) is None
-
-
-async def test_durations_are_told_by_operation_and_node(collected: Collected) -> None:
-    container = amqp.Container()
-    otel.instrument(container, meter_provider=collected.provider)
-
-    @container.consumer("work")
-    async def work(delivery: amqp.Delivery) -> None:
-        await trio.sleep(0.02)
-
-    async with container.connect() as conn:
-        otel.instrument(conn, meter_provider=collected.provider, attributes={"server.address": "here"})
-        async with conn.open_sender("work") as sender:
-            await sender.send(amqp.Message("tea", message_id="m1"))
-            with pytest.raises(amqp.LocalProtocolError):
-                await sender.send("tea", tag=bytes(33))
-        async with conn.open_sender("q") as sender, conn.open_receiver("q") as receiver:
-            await sender.send("tea")
-            (await receiver.receive()).accept()
-        async with conn.open_receiver(None, source=amqp.Source(dynamic=True)) as temporary:
-            async with conn.open_sender(temporary.address) as to_it:
-                await to_it.transmit("tea")
-            (await temporary.receive()).accept()
-    told = {
-        (attributes["messaging.operation.name"], attributes.get("messaging.destination.name")): point
-        for point in collected.points("messaging.client.operation.duration")
-        if "error.type" not in (attributes := dict(point.attributes or {}))
-    }
-    assert set(told) >= {
-        ("send", "work"),
-        ("send", "q"),
-        ("receive", "q"),
-        ("accept", "q"),
-        ("accept", "work"),
-    }
-    assert ("receive", None) in told  # of a dynamic node, whose name says nothing
-    sent = told["send", "work"]
-    assert dict(sent.attributes or {}) == {
-        "messaging.system": "amqp",
-        "messaging.operation.name": "send",
-        "messaging.operation.type": "send",
-        "messaging.destination.name": "work",
-        "server.address": "here",
-    }
-    assert (sent.count, sent.explicit_bounds[0], sent.explicit_bounds[-1]) == (1, 0.005, 10)
-    assert sent.sum >= 0.02  # it waits for the outcome
-    [failed] = [
-        point
-        for point in collected.points("messaging.client.operation.duration")
-        if "error.type" in dict(point.attributes or {})
-    ]
-    assert dict(failed.attributes or {})["error.type"] == "trio_amqp10.errors.LocalProtocolError"
-    [processed] = collected.points("messaging.process.duration")
-    assert processed.count == 1
-    assert processed.sum >= 0.02
-    assert dict(processed.attributes or {})["messaging.operation.name"] == "process"

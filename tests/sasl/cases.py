@@ -1,4 +1,4 @@
-"""Every mechanism with credentials for both sides, right and wrong, for the tests of whole exchanges."""
+"""Every mechanism with right and wrong credentials, for tests of whole exchanges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ derive = lru_cache(None)(scram_messages.derive_client_and_server_key)
 
 @pytest.fixture(autouse=True)
 def derive_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same keys are derived in thousands of exchanges: a module that imports this has it done once."""
+    """Cache derived keys, because thousands of exchanges in a module need the same."""
     monkeypatch.setattr(scram_client, "derive_client_and_server_key", derive)
     monkeypatch.setattr(scram_server, "derive_client_and_server_key", derive)
 
@@ -41,7 +41,7 @@ async def verify(username: str, token: str) -> str | None:
 
 @dataclass
 class Case:
-    """A mechanism with credentials that are right, and with some that are not."""
+    """A mechanism with right and with wrong credentials."""
 
     client: sasl.ClientMechanism
     wrong: sasl.ClientMechanism

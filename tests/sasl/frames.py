@@ -1,13 +1,13 @@
-"""SASL frames for the tests, and two mechanisms of several rounds that exist nowhere else."""
+"""SASL frames for the tests, and two toy mechanisms of several rounds."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from trio_amqp10 import sasl
-from trio_amqp10.frames import SASL_FRAME, encode_frame, parse_frame
-from trio_amqp10.spec import SASL_PERFORMATIVES
-from trio_amqp10.wire.encode import encode
+from trio_amqp10.amqp10.spec import SASL_PERFORMATIVES
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.frames import SASL_FRAME, encode_frame, parse_frame
 
 
 def frame(performative: Any) -> bytes:
@@ -29,7 +29,7 @@ def performatives(data: bytes) -> list[Any]:
 
 
 class CountClient(sasl.ClientMechanism):
-    """Answers each challenge with its own octets doubled, and wants ``proof`` with the outcome."""
+    """Answers each challenge with its octets doubled, and requires ``proof``."""
 
     name = "X-COUNT"
 
@@ -62,7 +62,7 @@ class _CountClient(sasl.ClientExchange):
 
 
 class CountServer(sasl.ServerMechanism):
-    """Sends ``rounds`` challenges, asks the application, and gives ``proof`` with the outcome."""
+    """Sends ``rounds`` challenges, asks the application, and sends ``proof``."""
 
     name = "X-COUNT"
 
@@ -100,7 +100,7 @@ async def fetch_token() -> bytes:
 
 
 def settle(question: sasl.Question) -> Any:
-    """What the answer is, from a thread's work or from a coroutine that never waits."""
+    """Return the answer, from work for a thread or a coroutine that never waits."""
     if question.work is not None:
         return question.work()
     coroutine: Any = question.ask()
@@ -112,7 +112,7 @@ def settle(question: sasl.Question) -> Any:
 
 
 def carry(source: Any, target: Any) -> bytes:
-    """Hand over what there is, and answer whatever that leads to; what was carried comes back."""
+    """Pass pending octets on and answer the questions that follow; return the octets."""
     data: bytes = source.data_to_send()
     if data:
         target.receive_data(data)
@@ -122,7 +122,7 @@ def carry(source: Any, target: Any) -> bytes:
 
 
 def converse(client: sasl.SaslClient, server: sasl.SaslServer) -> bytes:
-    """Both sides until neither has more to say."""
+    """Pass octets between both sides until neither has more to send."""
     carried = b""
     while True:
         said = carry(server, client) + carry(client, server)

@@ -1,12 +1,13 @@
-"""What a listener offers, and what a client may use: by transport."""
+"""The mechanisms that a listener offers and a client may use, by transport."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.sasl.frames import CountServer, converse
 from trio_amqp10 import sasl
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
+
+from .frames import CountServer, converse
 
 USERS = {"guest": "guest-secret"}
 
@@ -40,7 +41,12 @@ def names(server: sasl.Server, secure: bool, allowed: bool = False) -> list[str]
         (sasl.Server(), False, ["ANONYMOUS"], ["ANONYMOUS"]),
         (sasl.Server(anonymous=True), False, ["ANONYMOUS"], ["ANONYMOUS"]),
         (sasl.Server(USERS), True, [*STRONG, "PLAIN"], STRONG),
-        (sasl.Server({}), True, [*STRONG, "PLAIN"], STRONG),  # users, of whom there are none: nobody gets in
+        (
+            sasl.Server({}),
+            True,
+            [*STRONG, "PLAIN"],
+            STRONG,
+        ),  # an empty mapping of users: no client can log in
         (sasl.Server(verify=verify), True, ["PLAIN"], []),
         (sasl.Server(USERS, anonymous=True), True, [*STRONG, "PLAIN", "ANONYMOUS"], [*STRONG, "ANONYMOUS"]),
         (sasl.Server(USERS, anonymous=False), True, [*STRONG, "PLAIN"], STRONG),
@@ -76,14 +82,22 @@ def test_server_permits_plain_where_it_offers_it(
 
 
 def test_server_refuses_to_be_configured_so_that_nobody_could_connect() -> None:
-    with pytest.raises(LocalProtocolError, match="no peer could connect"):
+    with pytest.raises(LocalProtocolError, match="no client could connect"):
         sasl.Server(anonymous=False)
 
 
+def test_server_knows_the_users_in_a_mapping() -> None:
+    credentials = sasl.Credentials()
+    credentials.set_password("eve", "x", iterations=4096)
+    assert sasl.Server(credentials=credentials).known_users == ("eve",)
+    assert sasl.Server(users={"ada": "x", "bob": "y"}).known_users == ("ada", "bob")
+    assert sasl.Server(anonymous=True).known_users == ()
+
+
 def test_server_refuses_users_together_with_verify() -> None:
-    with pytest.raises(LocalProtocolError, match="either users or verify"):
+    with pytest.raises(LocalProtocolError, match="users cannot be combined with verify"):
         sasl.Server(USERS, verify=verify)
-    with pytest.raises(LocalProtocolError, match="either users or verify and credentials"):
+    with pytest.raises(LocalProtocolError, match="users cannot be combined with verify or credentials"):
         sasl.Server(USERS, credentials=look_up)
 
 
@@ -125,14 +139,14 @@ def test_server_offers_the_scram_that_all_users_have_keys_for(
     users: dict[str, dict[str, sasl.KeysLike]], scram: list[str] | None, offered: list[str] | None
 ) -> None:
     if offered is None:
-        with pytest.raises(LocalProtocolError, match="lack keys for SCRAM"):
+        with pytest.raises(LocalProtocolError, match="lack keys for a SCRAM mechanism"):
             sasl.Server(credentials=users, scram=scram)
     else:
         assert names(sasl.Server(credentials=users, scram=scram), secure=False) == offered
 
 
 def test_server_refuses_scram_that_it_does_not_know() -> None:
-    with pytest.raises(LocalProtocolError, match="no SCRAM mechanism"):
+    with pytest.raises(LocalProtocolError, match="no known SCRAM mechanism"):
         sasl.Server(USERS, scram=["SCRAM-MD5"])
     with pytest.raises(LocalProtocolError, match="a secret of 3 octets"):
         sasl.Server(USERS, secret=b"abc")

@@ -1,4 +1,4 @@
-"""What a client uses when it was not told."""
+"""The default mechanisms of a client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from trio_amqp10 import sasl
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 
 BOUND = ["SCRAM-SHA-512-PLUS", "SCRAM-SHA-256-PLUS"]
 STRONG = [*BOUND, "SCRAM-SHA-512", "SCRAM-SHA-256"]
@@ -51,7 +51,7 @@ def test_default_mechanisms_in_the_clear_are_scram_or_nothing_that_needs_secrecy
 
 
 def test_default_mechanisms_raise_where_nothing_would_do() -> None:
-    with pytest.raises(LocalProtocolError, match="a password has"):
+    with pytest.raises(LocalProtocolError, match="a password must have"):
         sasl.default_mechanisms("ada", "p" * 300, secure=False)
     with pytest.raises(LocalProtocolError, match="user name"):
         sasl.default_mechanisms("", "enigma", secure=True)

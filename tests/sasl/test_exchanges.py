@@ -1,10 +1,11 @@
 """Every mechanism from the first frame to the outcome.
 
-What goes over the wire is read, and where a peer is made up written, by the naive codec.
+The naive codec reads the octets on the wire, and writes those of simulated peers.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -12,26 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.performatives import frame, parse_frames
-from tests.sasl import frames
-from tests.sasl.cases import (
-    BINDINGS,
-    CASES,
-    CONTEXT,
-    OFFER,
-    SCRAM,
-    SECRETS,
-    SERVER,
-    Case,
-    cases,
-    derive_once,
-    sides,
-)
-from tests.sasl.frames import carry, converse, settle
 from tests.scaled import scaled
 from trio_amqp10 import sasl
-from trio_amqp10.errors import LocalProtocolError, RemoteProtocolError, SecurityError
-from trio_amqp10.sasl.server import FAILURE_PENALTY
-from trio_amqp10.spec.security import SaslInit, SaslResponse
+from trio_amqp10.amqp10.spec.security import SaslInit, SaslResponse
+from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError, SecurityError
+from trio_amqp10.sasl.tally import FAILURE_PENALTY
+
+from . import frames
+from .cases import BINDINGS, CASES, CONTEXT, OFFER, SCRAM, SECRETS, SERVER, Case, cases, derive_once, sides
+from .frames import carry, converse, settle
 
 __all__ = ["derive_once"]  # a fixture
 
@@ -103,7 +93,7 @@ def answer_of(client: sasl.SaslClient) -> Any:
 
 
 def dialogue(mechanism: str = "SCRAM-SHA-256") -> tuple[sasl.SaslClient, Any]:
-    """A client after its init, and the exchange that a real server would run."""
+    """Return a client after its init, and the exchange of a real server."""
     client, _ = sides(CASES[mechanism])
     client.receive_data(frame("sasl-mechanisms", sasl_server_mechanisms=[mechanism]))
     exchange = next(each for each in OFFER if each.name == mechanism).begin(CONTEXT)
@@ -284,7 +274,7 @@ def test_exchange_tells_no_secret_to_who_prints_what_it_meets() -> None:
 
 
 class Counter:
-    """Permits as it is told, and remembers what failures were reported."""
+    """A tally with fixed permission, which stores the reported failures."""
 
     def __init__(self, *, host: bool = True, user: bool = True) -> None:
         self.host = host
@@ -321,7 +311,7 @@ def test_row_16_tally_is_told_of_failures_that_name_nobody(case: Case) -> None:
     tally = Counter()
     server = sasl.SaslServer(case.server, context=case.context, tally=tally)
     server.receive_data(frames.frame(SaslInit(mechanism=case.client.name, initial_response=b"\xff")))
-    if server.state is sasl.SaslState.EXPECT_RESPONSE:  # which hears the error by a challenge first
+    if server.state is sasl.SaslState.EXPECT_RESPONSE:  # the client gets the error in a challenge first
         server.receive_data(frames.frame(SaslResponse(response=b"\1")))
     assert server.failed
     assert tally.names == [None]
@@ -333,7 +323,7 @@ def test_row_16_tally_is_told_of_failures_that_name_nobody(case: Case) -> None:
 def test_row_16_attempt_that_is_not_permitted_ends_in_sys_temp_whatever_its_credentials(
     case: Case, wrong: bool, permitted: dict[str, bool]
 ) -> None:
-    """The client hears that it is to come later (5.3.3.6), and a guesser hears nothing of its guess."""
+    """The outcome is "try later" (5.3.3.6), and reveals nothing about a guess."""
     if permitted == {"user": False} and case.client.name == "EXTERNAL":
         return  # the name is in the certificate
     client, _ = sides(case, wrong=wrong)
@@ -344,3 +334,17 @@ def test_row_16_attempt_that_is_not_permitted_ends_in_sys_temp_whatever_its_cred
     assert caught.value.temporary
     assert (server.failed, server.identity, server.penalty, server.error) == (True, None, 1.0, None)
     assert not tally.names  # nothing is counted that did not count
+
+
+@pytest.mark.parametrize(
+    ("offered", "acceptable", "advice"),
+    [
+        (["PLAIN", "SCRAM-SHA-256"], ["ANONYMOUS"], "requires a user: amqp://USER:PASSWORD@HOST"),
+        (["ANONYMOUS"], ["SCRAM-SHA-256", "PLAIN"], "knows no users: leave user and password out of the URL"),
+        (["EXTERNAL"], ["PLAIN"], "acceptable here: PLAIN$"),
+    ],
+)
+def test_mechanisms_that_do_not_meet_come_with_advice_where_the_url_is_the_reason(
+    offered: list[str], acceptable: list[str], advice: str
+) -> None:
+    assert re.search(advice, str(sasl.NoAcceptableMechanismError(offered, acceptable)))

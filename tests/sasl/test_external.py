@@ -1,4 +1,4 @@
-"""EXTERNAL (RFC 4422, appendix A): a certificate that was verified, a mapper, and who may act for whom."""
+"""EXTERNAL (RFC 4422, appendix A): verified certificates, names, authorization."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.sasl.frames import settle
 from trio_amqp10 import sasl
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
+
+from .frames import settle
 
 CERTIFICATE = {"subject": "CN=ada"}
 

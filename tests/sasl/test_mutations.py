@@ -1,7 +1,7 @@
-"""Every message of every mechanism cut at each octet, with an octet changed, or with something else in its place.
+"""Every message of every mechanism cut at each octet, changed, or replaced.
 
-The messages are changed on their way by the naive codec. What may come of it: the client raises what
-it declares, the server refuses, and nobody is content alone.
+The naive codec changes the messages on their way. Whatever they become, the client raises only
+declared errors, the server refuses, and never does only one of them accept.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.performatives import frame, parse_frames
-from tests.sasl.cases import CASES, Case, cases, derive_once, sides
-from tests.sasl.frames import converse, settle
-from trio_amqp10.errors import RemoteProtocolError, SecurityError
+from trio_amqp10.core.errors import RemoteProtocolError, SecurityError
+
+from .cases import CASES, Case, cases, derive_once, sides
+from .frames import converse, settle
 
 __all__ = ["derive_once"]  # a fixture
 
 
 def bodies_of(case: Case) -> list[tuple[str, bytes]]:
-    """The mechanism's own messages of an exchange, in their order, with who sent them."""
+    """Return the mechanism's messages of an exchange in order, with their senders."""
     client, server = sides(case)
     found: list[tuple[str, bytes]] = []
     for each in parse_frames(converse(client, server)):
@@ -34,7 +35,7 @@ def bodies_of(case: Case) -> list[tuple[str, bytes]]:
 
 
 def replay(case: Case, changed: int, data: bytes) -> tuple[bool, bool]:
-    """The exchange again, with message ``changed`` replaced on its way; who is content in the end."""
+    """Repeat the exchange with message ``changed`` replaced; return who accepted."""
     client, server = sides(case)
     number = -1
     source, target = server, client
@@ -66,7 +67,7 @@ def replay(case: Case, changed: int, data: bytes) -> tuple[bool, bool]:
 def check_changed(case: Case, changed: int, sender: str, data: bytes) -> None:
     client_done, server_done = replay(case, changed, data)
     if case.client.name.startswith("SCRAM"):
-        assert not client_done  # all that is said is under both proofs
+        assert not client_done  # both proofs cover all messages
         assert server_done is False or sender == "server"
     else:
         assert client_done is server_done

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tests.sasl.frames import frame, performatives
 from trio_amqp10 import sasl
-from trio_amqp10.spec.security import SaslCode, SaslInit, SaslMechanisms, SaslOutcome
+from trio_amqp10.amqp10.spec.security import SaslCode, SaslInit, SaslMechanisms, SaslOutcome
+
+from .frames import frame, performatives
 
 
 def test_server_without_users_offers_anonymous_alone() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scramp.utils import ScramException  # type: ignore[import-untyped]
 from scramp.utils import saslprep as other_saslprep
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.sasl.saslprep import prepare, saslprep
 
 
@@ -61,7 +61,7 @@ def test_saslprep_refuses_what_is_prohibited_and_quotes_none_of_it(text: str, re
 
 
 def test_saslprep_says_text_where_it_is_told_nothing_else() -> None:
-    with pytest.raises(LocalProtocolError, match=r"^the text holds a control character"):
+    with pytest.raises(LocalProtocolError, match=r"^the text contains a control character"):
         saslprep("\0")
 
 
@@ -69,9 +69,9 @@ def test_prepare_bounds_the_octets() -> None:
     assert prepare("u" * 255, "user name") == "u" * 255
     assert prepare("", "password", empty=True) == ""
     for text in ("u" * 256, "\u00fc" * 128, "\u00ad"):
-        with pytest.raises(LocalProtocolError, match="a user name has 1 to 255 octets, not"):
+        with pytest.raises(LocalProtocolError, match="a user name must have 1 to 255 octets, not"):
             prepare(text, "user name")
-    with pytest.raises(LocalProtocolError, match="a password has"):
+    with pytest.raises(LocalProtocolError, match="a password must have"):
         prepare("p" * 256, "password", empty=True)
 
 

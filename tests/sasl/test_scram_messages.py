@@ -1,4 +1,4 @@
-"""The grammar of SCRAM (RFC 5802, section 7), read to the letter."""
+"""The grammar of SCRAM (RFC 5802, section 7), applied strictly."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_parsers_raise_nothing_else(message: bytes) -> None:
 @pytest.mark.parametrize(
     ("parse", "message", "reason"),
     [
-        (messages.parse_client_first, b"n", "a GS2 header that is none"),
+        (messages.parse_client_first, b"n", "an invalid GS2 header"),
         (
             messages.parse_client_first,
             b"n,user,n=user,r=abc",
@@ -172,7 +172,7 @@ def test_parsers_raise_nothing_else(message: bytes) -> None:
             b"n,,r=abc,n=user",
             "attributes other than n, r, or in another order",
         ),
-        (messages.parse_client_first, b"n,,n=user,r=abc,xy=z", "an attribute that is none"),
+        (messages.parse_client_first, b"n,,n=user,r=abc,xy=z", "an invalid attribute"),
         (messages.parse_client_first, b"n,,n=user,r=a c", "a nonce with characters that are not printable"),
         (
             messages.parse_client_first,
@@ -180,10 +180,10 @@ def test_parsers_raise_nothing_else(message: bytes) -> None:
             "a name with a comma or an equals sign that is not escaped, or empty",
         ),
         (messages.parse_client_first, b"\xff", "octets that are not UTF-8"),
-        (messages.parse_server_first, b"r=abc,s=QQ==,i=0", "an iteration count that is none"),
-        (messages.parse_server_first, b"r=abc,s=QQ==,i=1000000000", "an iteration count that is none"),
-        (messages.parse_server_first, b"r=abc,s=Q-==,i=4096", "Base64 that is none"),
-        (messages.parse_server_first, b"r=abc,s=QR==,i=4096", "Base64 in another spelling than its own"),
+        (messages.parse_server_first, b"r=abc,s=QQ==,i=0", "an invalid iteration count"),
+        (messages.parse_server_first, b"r=abc,s=QQ==,i=1000000000", "an invalid iteration count"),
+        (messages.parse_server_first, b"r=abc,s=Q-==,i=4096", "invalid Base64"),
+        (messages.parse_server_first, b"r=abc,s=QR==,i=4096", "Base64 that is not canonical"),
         (messages.parse_client_final, b"p=QQ==", "a final message without a proof"),
     ],
 )

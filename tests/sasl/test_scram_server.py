@@ -1,4 +1,4 @@
-"""SCRAM on the server's side: the vectors of the RFCs, and clients that are not what they should be."""
+"""SCRAM on the server's side: the vectors of the RFCs, and misbehaving clients."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramClient  # type: ignore[import-untyped]
 
-from tests.sasl.frames import settle
-from tests.sasl.test_scram import BINDINGS, SHA_1, SHA_256, VECTORS
 from tests.scaled import scaled
 from trio_amqp10 import sasl
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.sasl import scram_messages as messages
-from trio_amqp10.sasl.credentials import DEFAULT_ITERATIONS
+from trio_amqp10.sasl.salted_keys import DEFAULT_ITERATIONS
 from trio_amqp10.sasl.scram_messages import HASHES, derive_client_and_server_key, hash_of
 from trio_amqp10.sasl.scram_server import PasswordKeys, ScramServer
+
+from .frames import settle
+from .test_scram_client import BINDINGS, SHA_1, SHA_256, VECTORS
 
 SECRET = bytes(32)
 SALT = bytes(range(16))
@@ -55,7 +56,7 @@ def run(
     mechanism: str = "SCRAM-SHA-256",
     change: Any = lambda message: message,
 ) -> Any:
-    """A client of ours against the exchange, up to the server's last step."""
+    """Run our client against the exchange, up to the server's last step."""
     client = sasl.Scram(username, password, mechanism).begin(sasl.ClientContext())
     step = exchange.start(client.start().data)  # type: ignore[union-attr]
     while isinstance(step, sasl.Question):
@@ -260,12 +261,12 @@ def test_scram_server_refuses_an_answer_that_is_no_mapping(answer: object) -> No
 
     exchange = begin(users=look_up)
     exchange.start(b"n,,n=user,r=abc")
-    with pytest.raises(LocalProtocolError, match=f"gave {type(answer).__name__}, no mapping of keys"):
+    with pytest.raises(LocalProtocolError, match=f"returned {type(answer).__name__}, not a mapping of keys"):
         exchange.answer(answer)
 
 
 def test_scram_server_refuses_to_be_configured_wrongly() -> None:
-    with pytest.raises(LocalProtocolError, match="no SCRAM mechanism"):
+    with pytest.raises(LocalProtocolError, match="no known SCRAM mechanism"):
         ScramServer("PLAIN", USERS, secret=SECRET)
     with pytest.raises(LocalProtocolError, match="a secret of 15 octets, fewer than 16"):
         ScramServer("SCRAM-SHA-1", USERS, secret=bytes(15))

@@ -39,8 +39,6 @@ from .kills import Server
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-__all__ = ["Tally", "cut_transports", "kill_servers"]
-
 Guarantee = Literal["at-least-once", "exactly-once"]
 GUARANTEES: Final[tuple[Guarantee, ...]] = get_args(Guarantee)
 

@@ -47,8 +47,6 @@ from .slopes import resident
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-__all__ = ["KINDS", "Latencies", "Report", "processor_clock", "run"]
-
 _WORST: Final = 1.0
 """Seconds between two doings of one peer, good or hostile."""
 _LONGEST: Final = 30.0

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
-__all__ = ["CREDIT", "LOSSES", "QUEUES", "Accepting", "Load", "Plan", "Server", "Tally", "body_of", "run"]
-
 LOSSES: Final = (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.ClosedResourceError)
 QUEUES: Final = ("one", "two")
 PAIRED: Final = "paired"
@@ -194,6 +192,16 @@ class Server:
             *self._options,
         ]
         self._process = await trio.lowlevel.open_process(command, stdout=-1)
+        try:
+            said = await self._first_line()
+        except BaseException:
+            await self.end(signal.SIGKILL)
+            raise
+        self.url = said.split()[1].decode()  # and the same port from now on
+
+    async def _first_line(self) -> bytes:
+        """What the process prints first: where it listens."""
+        assert self._process is not None
         assert self._process.stdout is not None
         said = b""
         with trio.fail_after(180):
@@ -201,7 +209,7 @@ class Server:
                 more = await self._process.stdout.receive_some()
                 assert more, "the server did not start; what it said stands above"
                 said += more
-        self.url = said.split()[1].decode()  # and the same port from now on
+        return said
 
     @property
     def pid(self) -> int:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["DIALECTS", "PIKA", "run"]
-
 PIKA: Final = Path(__file__).resolve().parents[2] / ".peers" / "pika" / "bin" / "python"
 """Where ``make interop`` installs it."""
 

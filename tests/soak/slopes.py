@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
-__all__ = ["BOUNDS", "Sample", "Slopes", "descriptors", "resident", "slope", "standard_error"]
-
 BOUNDS: Final = {"resident": 1024.0 * 1024.0, "descriptors": 1.0, "tasks": 1.0}
 """What a process may grow by in an hour: octets, and pieces."""
 

@@ -26,8 +26,6 @@ from .slopes import Sample, Slopes, descriptors, resident
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Steady", "run"]
-
 _CLIENTS: Final = 8
 _BATCH: Final = 50
 _LOSSES: Final = (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.ClosedResourceError)

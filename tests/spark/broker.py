@@ -1,4 +1,7 @@
-"""RabbitMQ 4 as a peer of the pipeline: queues and streams that no other test has, in a node that all of them share."""
+"""RabbitMQ 4 as a peer of the pipeline.
+
+All tests share one node, and each test has its own queues and streams.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.interop.rabbitmq import Broker
-
-__all__ = ["BrokerLogs", "BrokerPeer"]
 
 _TESTS = itertools.count(1)
 
@@ -57,7 +58,7 @@ class _Names:
 
 
 class BrokerPeer(_Names):
-    """See ``Peer``."""
+    """A ``Peer``: queues of RabbitMQ."""
 
     user = ("guest", "guest")
     mechanisms = ("PLAIN",)
@@ -131,7 +132,7 @@ class BrokerPeer(_Names):
 
 
 class BrokerLogs(_Names):
-    """See ``Logs``: each is a stream."""
+    """``Logs``, each of which is a stream of RabbitMQ."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)

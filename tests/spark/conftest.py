@@ -1,19 +1,24 @@
-"""A real peer for every test, and one Spark for all of them."""
+"""A real peer for every test, and one Spark for all of them.
+
+Tests with the fixture ``spark`` are marked ``session``, so that the others can run beside them (``make test-spark``).
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.interop import rabbitmq
 from tests.interop.peers import PEERS, is_missing
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark import prepare
 
 from .broker import BrokerLogs, BrokerPeer
 from .desk import Desk
+from .failures import HERE, Failures
 from .logs import LogServer
 from .objects import CREDENTIALS, ObjectServer
 from .server import Server
@@ -25,14 +30,19 @@ if TYPE_CHECKING:
     from .peers import Logs, Peer
 
 WHOLE = "AMQP10_SPARK_WHOLE"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Options of each Java: none lives so long that it earns the time of the second compiler."""
 OURS, RABBITMQ = "ours", "rabbitmq4"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The slow ones (``kill -9`` and the like) run where the whole is asked for; with RabbitMQ, what it does not lack."""
+    """Leave out slow tests, unless all are wanted, and tests of what RabbitMQ lacks."""
     if not os.environ.get(WHOLE):
         items[:] = [item for item in items if item.get_closest_marker("whole") is None]
     items[:] = [item for item in items if _is_possible(item)]
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("session")
 
 
 def _is_possible(item: pytest.Item) -> bool:
@@ -52,7 +62,7 @@ def _fail_or_skip(message: str, *variables: str) -> None:
 
 @pytest.fixture(params=[OURS, RABBITMQ])
 def which(request: pytest.FixtureRequest) -> str:
-    """Whose peer a test has."""
+    """The name of the peer of a test."""
     return str(request.param)
 
 
@@ -69,7 +79,7 @@ def peer(which: str, request: pytest.FixtureRequest) -> Iterator[Peer]:
 
 @pytest.fixture
 def server(peer: Peer) -> Server:
-    """A container in another thread, on TCP, for what is not for RabbitMQ."""
+    """A container in another thread, on TCP, for tests that RabbitMQ cannot run."""
     assert isinstance(peer, Server)
     return peer
 
@@ -86,7 +96,7 @@ def logs(which: str, request: pytest.FixtureRequest) -> Iterator[Logs]:
 
 @pytest.fixture
 def log_server(logs: Logs) -> LogServer:
-    """Ours, for what is not for RabbitMQ."""
+    """A ``LogServer``, for tests that RabbitMQ cannot run."""
     assert isinstance(logs, LogServer)
     return logs
 
@@ -117,29 +127,31 @@ def java(tmp_path_factory: pytest.TempPathFactory) -> None:
     except LocalProtocolError as missing:
         _fail_or_skip(str(missing), "AMQP10_SPARK_REQUIRE")
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["SPARK_SUBMIT_OPTS"] = QUICK_START
     os.environ.update(CREDENTIALS)  # of an object store that a test may have later
 
 
 @pytest.fixture(scope="session")
-def hooks_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Set before Spark starts, for it hands on what it has."""
-    from trio_amqp10.spark.failure_points import HOOKS
-
-    folder = tmp_path_factory.mktemp("hooks")
-    os.environ[HOOKS] = str(folder)
-    return folder
+def all_failures(tmp_path_factory: pytest.TempPathFactory) -> Failures:
+    """Set the environment before Spark starts, because its processes inherit it."""
+    failures = Failures(tmp_path_factory.mktemp("failures"))
+    os.environ.update(failures.environment())
+    sys.path.insert(0, HERE)  # which the processes of lanes have from this one
+    return failures
 
 
 @pytest.fixture
-def hooks(hooks_folder: Path) -> Iterator[Path]:
-    """Where files make processes of Spark's crash or dawdle; what a test leaves there is for no other."""
-    yield hooks_folder
-    for left in hooks_folder.iterdir():
-        left.unlink()
+def failures(all_failures: Failures) -> Iterator[Failures]:
+    """Let processes of Spark and of lanes die or wait.
+
+    A test fails if no process has come to a place that it named.
+    """
+    yield all_failures
+    all_failures.end()
 
 
 @pytest.fixture(scope="session")
-def spark(java: None, hooks_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(java: None, all_failures: Failures, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """The session: two cores, three attempts for each task."""
     from pyspark.sql import SparkSession
 
@@ -147,6 +159,7 @@ def spark(java: None, hooks_folder: Path, tmp_path_factory: pytest.TempPathFacto
     session = (
         SparkSession.builder.master("local[2,3]")
         .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))

@@ -1,4 +1,4 @@
-"""A desk: a spool and the intakes into it, one after the other, and what they have brought."""
+"""A desk: a spool, and the receivers that fill it, one after the other."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
     from .peers import Peer
 
-__all__ = ["PATIENCE", "Desk", "bodies", "consumed", "dotted", "numbered", "read", "until"]
-
 PATIENCE = 300
-"""Seconds until a query that ought to end counts as stuck: its first batch alone takes a minute on a busy machine."""
+"""Seconds after which something counts as stuck.
+
+The first batch of a query alone takes two minutes on a busy machine.
+"""
 
 
 def dotted(given: dict[str, str]) -> dict[str, str]:
@@ -29,7 +30,7 @@ def dotted(given: dict[str, str]) -> dict[str, str]:
 
 
 class Desk:
-    """A spool, and intakes into it."""
+    """A spool, and receivers that fill it."""
 
     def __init__(self, peer: Peer, folder: Path) -> None:
         self.peer = peer
@@ -60,16 +61,16 @@ class Desk:
         self.running.clear()
 
 
-def until(holds: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Wait for what happens in another thread."""
-    deadline = time.monotonic() + seconds
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds, by the work of another thread."""
+    deadline = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.01)
 
 
 def read(slices: list[Slice], **given: str) -> list[dict[str, Any]]:
-    """The rows, as these options want them."""
+    """Return the rows of slices, with these options."""
     needed = {"url": "amqp://h", "address": "q", "spool": "/s"}
     batches = SegmentReader(QueueOptions.parse(needed | dotted(given))).read(slices)
     return [row for batch in batches for row in batch.to_pylist()]
@@ -80,7 +81,7 @@ def bodies(spool: Spool) -> list[Any]:
 
 
 def consumed(spool: Spool) -> list[Any]:
-    """The bodies that nobody has consumed yet; now they are."""
+    """Return the bodies of unconsumed rows, and consume them."""
     found = bodies(spool)
     spool.release(spool.end)
     return found

@@ -1,4 +1,7 @@
-"""Where the messages of ``kills`` are, and who sends them: ``python -m tests.spark.homes`` is a container with a queue and a ledger."""
+"""The peers of ``kills``, and the producer of their messages.
+
+``python -m tests.spark.homes`` is a container with a queue and a ledger.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,6 @@ from .peers import take_all
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["Container", "Home", "Producer", "RabbitMQ", "StoredContainer", "take"]
-
 
 class Home:
     """The queue that is read.
@@ -35,9 +36,12 @@ class Home:
     name = "container"
     address = "q"
     mortal = False
-    """Whether it may be killed, and comes back with what it had."""
+    """Whether it may be killed, because it keeps its messages."""
     sent_again = 0
-    """How many messages are sent a second time, at most, when it was killed: none if the sender's link resumes."""
+    """The most messages that the producer sends twice after a kill.
+
+    None if the sender's link resumes.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -121,7 +125,10 @@ async def serve() -> None:
 
 
 class Producer:
-    """Sends numbered messages, about so many a second, until told to stop; each of them once, if its peer keeps its link."""
+    """Sends numbered messages, about ``rate`` a second, until ``stop`` is called.
+
+    Each is sent once, if the peer keeps the link.
+    """
 
     def __init__(self, home: Home, rate: int) -> None:
         self.sent = 0

@@ -15,14 +15,12 @@ from trio_amqp10.testing.azure_emulator import EventHubs, HubOptions
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["KEY", "KEY_NAME", "HubServer"]
-
 KEY_NAME = "RootManageSharedAccessKey"
 KEY = "SAS_KEY_VALUE"
 
 
 class HubServer:
-    """``with HubServer(clicks=HubOptions(...)) as server``: it listens at ``server.url``."""
+    """Event hubs in another thread: ``with HubServer(clicks=HubOptions()) as server``."""
 
     def __init__(self, **hubs: HubOptions) -> None:
         self.namespace = EventHubs()

@@ -1,15 +1,15 @@
-"""``kill -9`` at random moments under load, and what is left: ``python -m tests.spark.kills --kills 20``.
+"""Kills processes under load: ``python -m tests.spark.kills --kills 20``.
 
-A container in a process of its own has a queue, and a producer that fills it all the while. A program
-moves it through Spark, into files or, by a ledger, into another queue of the container. By turns the JVM,
-the program and the reader's process are killed, and it begins again. The moments that matter, between
-a segment on the disk and its settlement, and around a discharge, are made long on purpose. In the end
-what arrived is counted: nothing may be missing, and come twice only what the options allow.
+A container in its own process has a queue, which a producer fills continuously. A program
+moves the messages through Spark, into files or, with a ledger, into another queue of the container. The JVM,
+the program and the reader's process are killed in turn, and the program is started again. The critical moments, between
+a segment on the disk and its settlement, and around a discharge, are made longer. At the end
+the arrived messages are counted: none may be missing, and only as many as the options allow may be duplicates.
 
-``--spool lanes`` receives in two lanes, ``--spool objects`` in two that store in an object store (S3 by moto): then their processes are killed too,
-and the store is out of reach for a while, in turns with the others. ``--spool external`` has two programs ``amqp10 spool`` receive there, which go on while Spark is down, and are victims themselves, as the store is.
-``--peer stored`` has the container keep all of it on disk, and be killed in its turn; ``--peer rabbitmq`` is
-RabbitMQ 4 in its place, and killed as well. ``--results`` writes a row for each way, in place of those that an earlier run left of it.
+``--spool lanes`` receives in two lanes, ``--spool objects`` in two lanes of an object store (S3 by moto): then their processes are killed too,
+and the store is out of reach for a while, in turn with the others. ``--spool external`` runs two programs ``amqp10 spool`` instead, which go on while Spark is down, and are killed too.
+``--peer stored`` uses a container with a store on disk, which is killed in its turn; ``--peer rabbitmq`` uses
+RabbitMQ 4, which is killed too. ``--results`` writes a row for each way, and replaces the rows of an earlier run.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ import trio
 
 from tests.results import add_option, commit, earlier, write
 from trio_amqp10.spark import prepare
-from trio_amqp10.spark.failure_points import HOOKS
 
+from .failures import Failures
 from .homes import Container, Home, Producer, RabbitMQ, StoredContainer, take
 from .objects import ObjectServer
 
@@ -44,7 +44,7 @@ LANES = 2
 LANE = "trio_amqp10.spark.lane_program"
 EXTERNAL = "external"
 _LONGEST = 1800
-"""Seconds that taking up all that is left may take: on a slow machine, of half a million messages."""
+"""The most seconds of the last run: half a million messages, a slow machine."""
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
 PROGRAM = """
 import sys
@@ -159,7 +159,7 @@ class Programs:
 
 @dataclass
 class Count:
-    """What came of it all."""
+    """The counts of a run."""
 
     victims: dict[str, int]
     sent: int
@@ -194,16 +194,16 @@ class Ordeal:
         self._sink = sink
         self._home = home(folder)
         self._chance = random.Random(seed)
-        self._hooks = folder / "hooks"
-        self._hooks.mkdir(parents=True)
-        (folder / "scratch").mkdir()
-        self._env = os.environ | {HOOKS: str(self._hooks)}
+        for name in ("failures", "scratch"):
+            (folder / name).mkdir(parents=True)
+        self._failures = Failures(folder / "failures")
+        self._env = os.environ | self._failures.environment()
 
     def run(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
         """Kill so often, let it finish, and count."""
         with self._home as home:
-            for place, seconds in {"synced": 0.1, "sent": 0.1, "discharged": 0.1, "committed": 0.1}.items():
-                (self._hooks / f"delay-{place}").write_text(str(seconds))
+            for place in ("synced", *(("sent", "discharged", "committed") if self._sink == "ledger" else ())):
+                self._failures.delay(place, 0.1)
             producer = Producer(home, rate)
             if self._lanes == EXTERNAL:
                 self._programs = Programs(home, self._spool, self._dedup, self._env)
@@ -217,8 +217,7 @@ class Ordeal:
                 if tell is not None:
                     tell(f"{number + 1}: {victim}, {producer.sent} sent", flush=True)
             sent = producer.stop()
-            for left in self._hooks.glob("delay-*"):
-                left.unlink()
+            self._failures.end()
             if self._lanes == EXTERNAL:
                 self._programs.finish()
             script = self._start("now")
@@ -253,7 +252,7 @@ class Ordeal:
             "program": lambda: self._programs.kill(self._chance),
             "store": self._refuse,
         }.get(victim)
-        if disturb is not None:  # the query goes on, and nobody else noticed
+        if disturb is not None:  # the query goes on
             before = self._committed()
             disturb()
             wait_for(lambda: self._committed() > before + 1, 120)
@@ -300,7 +299,7 @@ class Ordeal:
 
 
 def files(folder: Path) -> Counter[bytes]:
-    """The bodies in the files that Spark's own log of the sink says are part of it."""
+    """Count the bodies in the files that the log of Spark's sink lists."""
     import pyarrow.parquet as parquet
 
     found: Counter[bytes] = Counter()
@@ -327,7 +326,7 @@ HOMES: dict[str, tuple[type[Home], tuple[tuple[str, str], ...]]] = {
     "stored": (StoredContainer, (("link", "files"), ("message-id", "files"))),
     "rabbitmq": (RabbitMQ, (("none", "files"), ("message-id", "files"))),
 }
-"""Where messages come from, and what is tried there."""
+"""The peers, and the ways that are tried with each."""
 
 
 def _keep(path: Path | None, way: dict[str, str], found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A peer whose messages are numbered and kept, as RabbitMQ 4 has it in its streams."""
+"""A peer with numbered messages that it keeps, like the streams of RabbitMQ 4."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, Self
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.spec.messaging import Source
 
 FILTER = amqp.Symbol("rabbitmq:stream-offset-spec")
 CHUNK = 7
-"""Messages of a block: ``last`` begins with the last block, not with the last message."""
+"""The messages of a block: ``last`` begins with the last block, not message."""
 
 
 @dataclass
@@ -48,7 +48,7 @@ class Log:
 
 
 class LogServer:
-    """``with LogServer() as server``: ``Logs`` at ``server.url``; those that it has are in ``server.logs``."""
+    """A server of ``Logs`` at ``server.url``: ``with LogServer() as server``."""
 
     def __init__(self) -> None:
         self.logs: dict[str, Log] = {}
@@ -66,17 +66,17 @@ class LogServer:
         self._thread.join(10)
 
     def address(self, name: str) -> str:
-        """Of a log, which is added if need be."""
+        """Return the address of a log, which is added if it does not exist."""
         self.logs.setdefault(name, Log())
         return name
 
     def fill(self, name: str, count: int) -> None:
-        """So many more messages, whose bodies are their numbers."""
+        """Add messages whose bodies are their numbers."""
         log = self.logs[self.address(name)]
         log.add(*[b"%d" % number for number in range(log.end, log.end + count)])
 
     def renew(self, name: str) -> None:
-        """Put another one in its place, at the same address: empty."""
+        """Replace a log with an empty one at the same address."""
         self.logs[name] = Log()
 
     async def _main(self, ready: threading.Event) -> None:

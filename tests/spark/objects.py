@@ -13,18 +13,16 @@ from moto.server import ThreadedMotoServer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["CREDENTIALS", "ObjectServer"]
-
 CREDENTIALS = {
     "AWS_ACCESS_KEY_ID": "ada",
     "AWS_SECRET_ACCESS_KEY": "enigma",
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""What processes need in their environments to reach it."""
+"""The environment variables that processes need for the object store."""
 
 
 class ObjectServer:
-    """``with ObjectServer() as objects``: a bucket, in memory.
+    """A bucket in memory: ``with ObjectServer() as objects``.
 
     Attributes:
         endpoint: where it listens.
@@ -32,7 +30,7 @@ class ObjectServer:
 
     def __enter__(self) -> Self:
         os.environ.update(CREDENTIALS)
-        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # or a test that fails shows every request
+        logging.getLogger("werkzeug").setLevel(logging.ERROR)  # otherwise a failing test shows every request
         self._serve(0)
         host, port = self._server.get_host_and_port()
         self.endpoint = f"http://{host}:{port}"
@@ -52,18 +50,18 @@ class ObjectServer:
         self._server.start()
 
     def refuse(self, seconds: float) -> None:
-        """Be out of reach for so long, and come back with all that was stored."""
+        """Stop for so many seconds, and start again with all objects."""
         _, port = self._server.get_host_and_port()
         self._server.stop()
         time.sleep(seconds)
         self._serve(port)
 
     def uri(self, path: str) -> str:
-        """A store in the bucket, for everything that takes one."""
+        """Return the URI of a store in the bucket."""
         return f"s3://bucket/{path}?endpoint_override={quote(self.endpoint, safe='')}&region=us-east-1"
 
     def count(self, path: str, holds: Callable[[str], bool] = lambda _: True) -> int:
-        """Objects below a path whose names are as wanted."""
+        """Return how many objects below a path have a wanted name."""
         from pyarrow import fs
 
         chosen = fs.FileSelector(f"bucket/{path}", recursive=True, allow_not_found=True)

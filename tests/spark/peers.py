@@ -1,11 +1,11 @@
-"""What a peer of the pipeline is to these tests, so that the same tests have ours and RabbitMQ 4 at its ends.
+"""The interface of a peer in these tests, for a container and for RabbitMQ 4.
 
-A test that asks for the fixture ``peer`` runs twice: with a container in this process (``server``), and with a node of
-RabbitMQ 4 (``broker``). ``logs`` is the same for logs. What only ours can do says so with ``@lacks(...)``, a word
-of the table below; nothing else keeps a test from RabbitMQ.
+A test with the fixture ``peer`` runs twice: with a container in this process (``server``), and with a node of
+RabbitMQ 4 (``broker``). ``logs`` is the same for logs. A test that RabbitMQ cannot run is marked with ``@lacks(...)`` and a word
+of the table below; all others run with both.
 
-Event hubs (``test_event_hubs``) and the parts that have no peer at all (``test_rows``, ``test_spool`` and the like) ask
-for neither.
+Tests of event hubs (``test_event_hubs``) and tests without a peer (``test_rows``, ``test_spool`` and the like) use
+neither.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import trio_amqp10 as amqp
 
-__all__ = ["LACKS", "Logs", "Peer", "lacks", "take_all"]
-
 LACKS = {
     "transactions": "it has no coordinator: neither transactions=task nor the ledger of transactions=ledger",
     "copy": "its queues move their messages, and cannot be browsed (distribution-mode copy)",
@@ -33,22 +31,22 @@ LACKS = {
     "nobody": "what is tested ends before anything is sent",
     "inside": "the test looks into our own process, or at names and addresses that only our container has",
 }
-"""Why RabbitMQ 4.0 has no part in a test, by the word that the test is marked with."""
+"""Why RabbitMQ 4.0 cannot run a test, by the word of its mark."""
 
 
 def lacks(word: str) -> pytest.MarkDecorator:
-    """This test, or these parameters of it, are not for RabbitMQ, for a reason in ``LACKS``."""
+    """Mark a test, or parameters of it, that RabbitMQ cannot run (``LACKS``)."""
     assert word in LACKS, f"{word!r} is not one of {', '.join(LACKS)}"
     return pytest.mark.lacks(word)
 
 
 class Peer(Protocol):
-    """Something with queues, and a way to lose its connections.
+    """A peer with queues, whose connections a test can close.
 
     Attributes:
-        url: where it is, with whoever may do everything there.
+        url: the URL; its user may do everything.
         user: a name and a password.
-        mechanisms: of SASL, by which it takes them.
+        mechanisms: the mechanisms of SASL that accept them.
     """
 
     url: str
@@ -61,19 +59,19 @@ class Peer(Protocol):
         ...
 
     def address(self, name: str) -> str:
-        """Of a queue, which is added if need be."""
+        """Return the address of a queue, which is added if it does not exist."""
         ...
 
     def bounded(self, name: str, length: int) -> str:
-        """The address of a new queue that rejects what is more than so many messages."""
+        """Return the address of a new queue that rejects messages above a length."""
         ...
 
     def releasing(self) -> str:
-        """An address where all that is sent is released."""
+        """Return an address where all messages are released."""
         ...
 
     def missing(self) -> str:
-        """An address where there is nothing, and nothing is made."""
+        """Return an address without a node, where none is made."""
         ...
 
     def put(self, name: str, messages: Iterable[Any]) -> None:
@@ -81,46 +79,46 @@ class Peer(Protocol):
         ...
 
     def take(self, name: str) -> list[amqp.Message]:
-        """All that a queue has, taken off it."""
+        """Receive and accept all messages of a queue."""
         ...
 
     def held(self, name: str) -> int:
-        """Messages that a queue holds, those with receivers among them."""
+        """Return the number of messages in a queue, including unsettled ones."""
         ...
 
     def receivers(self, name: str) -> int:
-        """Links that receive from a queue."""
+        """Return the number of receivers of a queue."""
         ...
 
     def down(self) -> None:
-        """Close all connections, and listen no more."""
+        """Close all connections, and stop listening."""
         ...
 
     def up(self) -> None:
-        """Listen again, at the same port, with all that there was."""
+        """Listen again, at the same port, with the same messages."""
         ...
 
 
 class Logs(Protocol):
-    """Something with logs."""
+    """A peer with logs."""
 
     url: str
 
     def address(self, name: str) -> str:
-        """Of a log, which is added if need be."""
+        """Return the address of a log, which is added if it does not exist."""
         ...
 
     def fill(self, name: str, count: int) -> None:
-        """So many more messages, whose bodies are their numbers."""
+        """Add messages whose bodies are their numbers."""
         ...
 
     def renew(self, name: str) -> None:
-        """Put another one in its place, at the same address: empty."""
+        """Replace a log with an empty one at the same address."""
         ...
 
 
 async def take_all(connection: amqp.Connection, address: str) -> list[amqp.Message]:
-    """All that a queue has, taken off it."""
+    """Receive and accept all messages of a queue."""
     taken: list[amqp.Message] = []
     async with connection.open_receiver(address, credit=0) as receiver:
         while True:

@@ -1,4 +1,4 @@
-"""A container in a thread of its own: a real peer for code that blocks, and for other processes."""
+"""A container in its own thread: a peer for blocking code and other processes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """``with Server() as server``: it listens at ``server.url``, and takes calls from other threads.
+    """A ``Peer`` that listens at ``server.url``: ``with Server() as server``.
 
-    A ``Peer``: ``down`` and ``up`` take it off the network and bring it back at the same port, with what it holds.
+    ``down`` takes it off the network, and ``up`` brings it back at the same port, with its messages.
     """
 
     user = ("ada", "enigma")
@@ -73,16 +73,16 @@ class Server:
         trio.from_thread.run(self._up, trio_token=self._token)
 
     def down(self) -> None:
-        """Close all connections, and listen no more."""
+        """Close all connections, and stop listening."""
         trio.from_thread.run_sync(self._serving.cancel, trio_token=self._token)
         assert self._ended.wait(10)
 
     def call(self, function: Callable[..., Awaitable[Any]], *args: Any) -> Any:
-        """Run an async function there."""
+        """Run an async function in the thread of the container."""
         return trio.from_thread.run(function, *args, trio_token=self._token)
 
     def ask(self, function: Callable[[], Any]) -> Any:
-        """Run a function there."""
+        """Run a function in the thread of the container."""
         return trio.from_thread.run_sync(function, trio_token=self._token)
 
     @property
@@ -91,7 +91,7 @@ class Server:
         return str(self.container.name)
 
     def queue(self, name: str) -> Any:
-        """A queue, added if need be."""
+        """Return a queue, which is added if it does not exist."""
 
         def find() -> Any:
             found = self.container.nodes.get(name)  # an empty queue is false
@@ -100,17 +100,17 @@ class Server:
         return self.ask(find)
 
     def address(self, name: str) -> str:
-        """Of a queue, which is added if need be."""
+        """Return the address of a queue, which is added if it does not exist."""
         self.queue(name)
         return name
 
     def bounded(self, name: str, length: int) -> str:
-        """The address of a new queue that rejects what is more than so many messages."""
+        """Return the address of a new queue that rejects messages above a length."""
         self.ask(lambda: self.container.add_queue(name, max_length=length, overflow="reject"))
         return name
 
     def releasing(self) -> str:
-        """An address where all that is sent is released."""
+        """Return an address where all messages are released."""
 
         async def release(delivery: amqp.Delivery) -> None:
             delivery.release()
@@ -119,7 +119,7 @@ class Server:
         return "releasing"
 
     def missing(self) -> str:
-        """An address where there is nothing, and nothing is made."""
+        """Return an address without a node, where none is made."""
         self.ask(lambda: setattr(self.container, "strict", True))
         return "missing"
 
@@ -134,15 +134,15 @@ class Server:
         self.call(send)
 
     def held(self, name: str) -> int:
-        """Messages that a queue holds, those with receivers among them."""
+        """Return the number of messages in a queue, including unsettled ones."""
         return int(self.ask(lambda: len(self.container.nodes[name])))  # type: ignore[arg-type]
 
     def receivers(self, name: str) -> int:
-        """Links that receive from a queue."""
+        """Return the number of receivers of a queue."""
         return int(self.queue(name).statistics()["receivers"])
 
     def take(self, name: str) -> list[amqp.Message]:
-        """All that a queue has, taken off it."""
+        """Receive and accept all messages of a queue."""
         self.queue(name)
 
         async def receive() -> list[amqp.Message]:

@@ -1,4 +1,4 @@
-"""The measurements run, and give figures; what the figures are is for ``make bench-spark`` to say."""
+"""The measurements run, and print figures (``make bench-spark``)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from bench.spark_steady import slope
+
+from .desk import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,7 +26,7 @@ def test_growth_is_told_for_each_minute() -> None:
 def test_steady_rate_is_watched(java: None) -> None:
     given = ["--minutes", "0.5", "--warm-up", "5", "--rate", "500"]
     arguments = [sys.executable, "-m", "bench.spark_steady", *given]
-    told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=300).stdout
+    told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     assert "messages/s of 500 asked for" in told
     assert "MiB a minute" in told
 
@@ -32,7 +34,7 @@ def test_steady_rate_is_watched(java: None) -> None:
 def test_lanes_are_measured_and_computed(tmp_path: Path) -> None:
     file = tmp_path / "lanes.json"
     given = ["--rounds", "1", "--count", "2000", "--results", str(file)]
-    subprocess.run([sys.executable, "-m", "bench.spark_lanes", *given], check=True, timeout=200)
+    subprocess.run([sys.executable, "-m", "bench.spark_lanes", *given], check=True, timeout=PATIENCE)
     figures = json.loads(file.read_text())["figures"]
     for rows in (figures["dedup=none"], figures["dedup=message-id"]):
         assert [(each["lanes"], each["how"]) for each in rows] == [
@@ -47,6 +49,6 @@ def test_lanes_are_measured_and_computed(tmp_path: Path) -> None:
 @pytest.mark.whole
 def test_bench_measures_everything(java: None) -> None:
     arguments = [sys.executable, "-m", "bench.spark", "--rounds", "1", "--count", "4000"]
-    told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=300).stdout
+    told = subprocess.run(arguments, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
     for what in ("source / bare receive", "sink / bare send", "rows/s", "p50"):
         assert what in told

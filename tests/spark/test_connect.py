@@ -15,6 +15,8 @@ import pytest
 
 from tests.ports import free_port
 
+from .desk import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -73,6 +75,6 @@ def remote(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 def test_rows_go_to_a_queue_and_through_a_stream_to_another(remote: str, peer: Peer, tmp_path: Path) -> None:
     given = [remote, peer.url, peer.address("in"), peer.address("out"), str(tmp_path)]
-    subprocess.run([sys.executable, "-c", CLIENT, *given], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", CLIENT, *given], check=True, timeout=PATIENCE)
     assert sorted(int(message.body) for message in peer.take("out")) == list(range(200))
     assert peer.take("in") == []

@@ -1,4 +1,4 @@
-"""What options say about connections is what peers see of them."""
+"""Options of connections have their effect at the peer."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from tests.peer.authority import authority, serving
-from tests.peer.helpers import idle
-from tests.peer.town import Town
+from tests.amqp10.peer.authority import authority, serving
+from tests.amqp10.peer.helpers import idle
+from tests.amqp10.peer.town import Town
 from trio_amqp10.spark.connections import dial
 from trio_amqp10.spark.options import QueueOptions
 
@@ -40,7 +40,7 @@ async def test_open_says_what_the_options_say(
 async def test_password_goes_where_somebody_listens_only_if_that_is_allowed(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
 ) -> None:
-    monkeypatch.setattr("trio_amqp10.peer.dialling.is_private", lambda _: False)
+    monkeypatch.setattr("trio_amqp10.net.dialling_base.is_private", lambda _: False)
     monkeypatch.setenv("SECRET", "enigma")
     sasl = amqp.sasl.Server(users={"ada": "enigma"})
     given = {"username": "ada", "secretEnv": "SECRET", "sasl_mechanism": "PLAIN"}

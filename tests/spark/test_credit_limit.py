@@ -13,7 +13,7 @@ MIB = 2**20
 
 
 class Granted:
-    """What a receiver is to credit."""
+    """The part of a receiver that grants credit."""
 
     def __init__(self) -> None:
         self.total = 0

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import trio_amqp10 as amqp
 from tests.test_docs import ROOT, blocks
+from tests.test_readme import IN_SPARK, PAGES, with_comment
 
 from .peers import lacks
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
     from .server import Server
 
@@ -28,3 +31,17 @@ def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> N
             exec(compile("\n" * block.line + program, page, "exec", dont_inherit=True), names)
     assert spark.read.parquet(str(tmp_path / "orders")).count() == 5
     assert sorted(message.body for message in server.take("again")) == ["coffee", "tea"]
+
+
+@lacks("copy")
+def test_readme_shows_a_queue_as_a_table(
+    spark: Any, server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    _ = spark
+    server.put("orders", ["tea"])
+    [file] = with_comment(PAGES[0], IN_SPARK)
+    exec(
+        compile(file.text.replace("amqp://localhost:5672", server.url), PAGES[0], "exec", dont_inherit=True),
+        {},
+    )
+    assert "|      tea|" in capfd.readouterr().out

@@ -10,6 +10,7 @@ import trio
 from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
+from trio_amqp10.core.tokens import sign_sas
 from trio_amqp10.spark import log_dialects
 from trio_amqp10.spark.connection_pool import run_in_pool
 from trio_amqp10.spark.log_dialects import LogError
@@ -18,9 +19,8 @@ from trio_amqp10.spark.offset_stream import LogReader
 from trio_amqp10.spark.options import LogOptions, OptionError, SinkOptions
 from trio_amqp10.testing.azure_emulator import HubOptions
 from trio_amqp10.testing.azure_emulator.constants import EPOCH
-from trio_amqp10.tokens import sign_sas
 
-from .desk import until
+from .desk import PATIENCE, until
 from .hubs import KEY, KEY_NAME, HubServer
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def test_first_event_of_a_time_is_found(hubs: HubServer, options: Options) -> No
 def test_event_of_a_time_that_does_not_come_is_an_error(hubs: HubServer, options: Options) -> None:
     hubs.fill(0, 3)
     partition = hubs.namespace.hubs["clicks"].partitions["0"]
-    partition.last_enqueued += 60_000  # of an event that nobody gets
+    partition.last_enqueued += 60_000  # of an event that is not received
     given = options(readTimeout="200ms", **{"reconnect.timeout": "100ms"})
     with pytest.raises(amqp.AmqpError, match="no event of 'clicks/Partitions/0' came"):
         run_in_pool(find_at_moments, given, {"clicks/Partitions/0": partition.last_enqueued})
@@ -144,7 +144,7 @@ def test_no_epoch_is_ever_asked_for(hubs: HubServer, options: Options) -> None:
             async with connection.open_receiver(address, properties={EPOCH: 0}):
                 got = await trio.to_thread.run_sync(lambda: rows(options(), 0, 5))
                 assert got == numbered(0, 5)
-                with pytest.raises(amqp.AmqpError, match="so that one without is not let in"):
+                with pytest.raises(amqp.AmqpError, match="so a receiver without an epoch is refused"):
                     await trio.to_thread.run_sync(lambda: rows(options(consumerGroup="spark"), 0, 5))
 
     trio.run(main)
@@ -195,7 +195,7 @@ def test_reader_shares_rows_among_partitions_and_begins_where_it_is_told(
 
 
 def test_offset_of_a_partition_that_there_is_not_is_refused(options: Options) -> None:
-    with pytest.raises(OptionError, match="speaks of 0, and there is only clicks/Partitions/0, clicks"):
+    with pytest.raises(OptionError, match="names 0, and the logs are only clicks/Partitions/0, clicks"):
         LogReader(options(startingOffsets='{"0": 7}')).initialOffset()
 
 
@@ -203,9 +203,9 @@ def test_offset_of_a_partition_that_there_is_not_is_refused(options: Options) ->
     ("given", "message"),
     [
         ({"dialect": "kafka"}, "one of rabbitmq, event-hubs"),
-        ({"consumerGroup": "audit"}, "is of 'event-hubs'"),
-        ({"token": "sas"}, "signed with a key"),
-        ({"token": "sas", "username": "name"}, "signed with a key"),
+        ({"consumerGroup": "audit"}, "is for 'event-hubs'"),
+        ({"token": "sas"}, "needs a key for its signature"),
+        ({"token": "sas", "username": "name"}, "needs a key for its signature"),
         ({"token": "jwt"}, "one of sas"),
     ],
 )
@@ -235,7 +235,7 @@ def test_hub_is_followed_by_spark_and_a_restart_goes_on(hubs: HubServer, spark: 
         source = spark.readStream.format("amqp10").options(**(given | more))
         writer = source.load().writeStream.format("parquet").option("path", out)
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        query.awaitTermination(60)
+        assert query.awaitTermination(PATIENCE)
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
     hubs.fill(0, 250)

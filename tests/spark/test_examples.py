@@ -1,4 +1,4 @@
-"""The examples for Spark are run as a user runs them, each in a process of its own."""
+"""The examples for Spark run as a user runs them, each in its own process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MINUTES = timedelta(minutes=10)
 
 
 def run(name: str, *args: str) -> list[str]:
-    """What an example prints."""
+    """Run an example; return its output."""
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name), *args],
         capture_output=True,
@@ -53,7 +53,11 @@ def run(name: str, *args: str) -> list[str]:
 )
 def test_wrong_argument_prints_what_is_wanted(name: str, args: list[str], usage: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(EXAMPLES / name), *args], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, str(EXAMPLES / name), *args],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1] == f"usage: python {name} {usage}"

@@ -1,4 +1,4 @@
-"""Which Java is found, and what comes between it and Spark's launcher."""
+"""The Java that is found, and the shim before it for Spark's launcher."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark import prepare
 
 PROGRAM = """#!/bin/sh
@@ -21,7 +21,7 @@ for argument; do echo "$argument"; done
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine without Java."""
+    """An environment without Java."""
     for name in ("JAVA_HOME", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.setenv(name, "")  # so that it is put back
         monkeypatch.delenv(name)

@@ -1,4 +1,7 @@
-"""Messages that come again to any lane, in any order of events: none is lost, and none comes twice within what ``dedup.window`` promises."""
+"""Messages that are redelivered to any lane, in any order of events.
+
+None is lost, and none comes twice within ``dedup.window``.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from hypothesis import strategies as st
 from trio_amqp10.spark.first_copies import first_copies
 from trio_amqp10.spark.lane_spool import LaneSpool
 from trio_amqp10.spark.lanes_reader import LaneRows
-from trio_amqp10.spark.manifests import Manifest
+from trio_amqp10.spark.manifest_catalog import Manifest
 from trio_amqp10.spark.recent_ids import RecentIds
 
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from trio_amqp10.spark.manifests import Positions
+    from trio_amqp10.spark.manifest_catalog import Positions
     from trio_amqp10.spark.spool import Slice
 
 LANES = "abcd"
@@ -90,7 +93,7 @@ def key(message: int) -> str:
 
 @dataclass
 class Receiver:
-    """What one process has of the queue."""
+    """The state of one receiver of the queue."""
 
     lane: str
     process: Process
@@ -124,7 +127,7 @@ class Lanes:
         for lane in LANES:
             self.begin(lane)
 
-    # -- what is true, whatever the code says -----------------------------------------------
+    # -- the true state, independent of the code under test ---------------------------------
 
     def look(self) -> None:
         """Note what has landed."""
@@ -248,7 +251,7 @@ class Lanes:
         self.receivers.remove(one)
 
     def land(self) -> None:
-        """What a process wrote with its last breath."""
+        """Store the names that processes were writing when they died."""
         for name, octets in self.flying:
             self.objects.put(name, octets)
         self.flying = []
@@ -328,7 +331,10 @@ class Lanes:
 def test_copies_are_known_however_unevenly_messages_come(
     waiting: tuple[int, int], coming: tuple[int, int], more: int
 ) -> None:
-    """A receiver dies before it has accepted its last messages; they come to another lane, and each batch has as many rows as come meanwhile."""
+    """A receiver dies before it accepts its last messages, which go to another lane.
+
+    Each batch has as many rows as come meanwhile.
+    """
     lanes = Lanes()
     one, other = lanes.receivers[:2]
     lanes.give(one, waiting[0])

@@ -1,4 +1,4 @@
-"""Lanes in a folder and in an object store: what a receiver writes, and what a query reads and deletes."""
+"""Lanes in a folder and in an object store, written, read and deleted."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ import trio_amqp10 as amqp
 from trio_amqp10.spark import lane_spool, lanes_reader
 from trio_amqp10.spark.lane_spool import LaneSpool
 from trio_amqp10.spark.lanes_reader import LaneRows
-from trio_amqp10.spark.manifests import Manifest, Positions
-from trio_amqp10.spark.segments import Stored, segment
+from trio_amqp10.spark.manifest_catalog import Manifest, Positions
+from trio_amqp10.spark.segments import StoredMessage, segment
 from trio_amqp10.spark.spool import SpoolError, SpoolFullError
 from trio_amqp10.spark.storage import FolderStore, is_remote, open_source, open_store, shown
 
 from .desk import read
+from .failures import call_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -63,7 +64,7 @@ def ids(*numbers: int) -> list[str | None]:
 
 
 def fill(numbers: tuple[int, ...]) -> Callable[[BinaryIO], None]:
-    came = [Stored(amqp.Message(b"%d" % n, message_id=n).to_payload(), b"t", 0) for n in numbers]
+    came = [StoredMessage(amqp.Message(b"%d" % n, message_id=n).to_payload(), b"t", 0) for n in numbers]
     table = segment(came, [0] * len(came), address="q", peer="p")
 
     def write(file: BinaryIO) -> None:
@@ -121,7 +122,7 @@ def test_receiver_goes_on_counting_where_the_one_before_it_ended(
 def test_receiver_that_was_taken_for_dead_loses_nothing_and_ends(
     objects: ObjectServer, tmp_path: Path, opened: Callable[..., LaneSpool]
 ) -> None:
-    """An object store has no locks: both write, and what the older one has accepted upon is read however late it is."""
+    """An object store has no locks: both receivers write, and rows of both are read."""
     where = objects.uri(tmp_path.name)
     zombie = opened(where)
     put(zombie, 0, 1)
@@ -136,7 +137,9 @@ def test_receiver_that_was_taken_for_dead_loses_nothing_and_ends(
     rows = LaneRows(open_store(where))
     assert numbers(rows, seen, rows.ends(seen)) == [4, 5, 6]
     successor.refresh()
-    with pytest.raises(SpoolError, match=r"another receiver began with epoch 2, and this one has 1.*counts"):
+    with pytest.raises(
+        SpoolError, match=r"another receiver began with epoch 2, and this one has 1.*stay valid"
+    ):
         zombie.refresh()
 
 
@@ -214,7 +217,7 @@ def test_store_without_room_is_full_and_nothing_has_changed(
 
 
 def test_full_store_after_a_failure_is_a_failure(tmp_path: Path, opened: Callable[..., LaneSpool]) -> None:
-    """What failed may be there all the same, and a longer segment in its place would have its rows twice."""
+    """A failed write may have stored the segment, so no other may begin at its row."""
     failing = Failing(FolderStore(tmp_path), [OSError(errno.EIO, "no"), SpoolFullError("full")], "manifests")
     spool = opened("", store=failing)
     with pytest.raises(OSError, match="full"):
@@ -241,21 +244,21 @@ def test_disk_without_room_is_told_from_one_that_fails(
 
 
 class Died(BaseException):
-    """Somebody pulled the plug."""
+    """The machine has lost its power."""
+
+
+def die() -> None:
+    raise Died
 
 
 @pytest.mark.parametrize("place", ["unwritten", "written", "published"])
 def test_receiver_that_dies_leaves_a_segment_whole_or_none(
     where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(here: str) -> None:
-        if here == place:
-            raise Died
-
     spool = opened(where)
     put(spool, 0, 1)
     with monkeypatch.context() as patch, pytest.raises(Died):
-        patch.setattr(lane_spool, "passing", dying)
+        call_at(patch, place, die)
         put(spool, 2, 3)
     spool.close()
     successor = opened(where)
@@ -268,14 +271,10 @@ def test_receiver_that_dies_leaves_a_segment_whole_or_none(
 def test_segment_that_was_never_published_is_deleted_after_a_day(
     where: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dying(here: str) -> None:
-        if here == "written":
-            raise Died
-
     spool = opened(where)
     put(spool, 0, 1)
     with monkeypatch.context() as patch, pytest.raises(Died):
-        patch.setattr(lane_spool, "passing", dying)
+        call_at(patch, "written", die)
         put(spool, 2, 3)
     store = open_store(where)
     (orphan,) = {*store.names("segments")} - {
@@ -318,12 +317,7 @@ def test_segment_that_takes_too_long_is_not_accepted(
     where: str, place: str, opened: Callable[..., LaneSpool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process may be stopped for a day, and wake up when what it stored is deleted."""
-
-    def sleeping(here: str) -> None:
-        if here == place:
-            monkeypatch.setattr(lane_spool, "_PUBLISHED", -1.0)
-
-    monkeypatch.setattr(lane_spool, "passing", sleeping)
+    call_at(monkeypatch, place, lambda: monkeypatch.setattr(lane_spool, "_PUBLISHED", -1.0))
     with pytest.raises(SpoolError, match="under way for too long"):
         put(opened(where), 0, 1)
     assert len(open_store(where).names("manifests")) == (place == "published")
@@ -339,12 +333,8 @@ def test_query_that_dies_while_it_deletes_is_followed_by_one_that_does(
     rows = LaneRows(open_store(where))
     end = rows.ends({})
 
-    def dying(here: str) -> None:
-        if here == place:
-            raise Died
-
     with monkeypatch.context() as patch, pytest.raises(Died):
-        patch.setattr(lanes_reader, "passing", dying)
+        call_at(patch, place, die)
         rows.release(end)
     again = LaneRows(open_store(where))
     assert numbers(again, end, again.ends(end)) == []
@@ -409,7 +399,7 @@ def test_ids_of_all_lanes_are_compared_and_a_batch_that_is_planned_again_is_the_
 ) -> None:
     one, two = opened(where), opened(where, "b")
     put(one, 0, 1, named=True)
-    put(two, 1, 2)  # nobody asked for ids when these came
+    put(two, 1, 2)  # written without ``dedup=message-id``
     rows = LaneRows(open_store(where), window=3)
     first = rows.ends({})
     rows.release({})
@@ -521,15 +511,15 @@ def test_names_that_no_lane_can_have_are_refused(name: str, tmp_path: Path) -> N
 
 def test_small_files_of_a_lane(where: str, opened: Callable[..., LaneSpool]) -> None:
     spool = opened(where)
-    assert spool.noted("links") is None
-    spool.note("links", "{}")
+    assert spool.read_note("links") is None
+    spool.write_note("links", "{}")
     spool.show_figures("metrics.json", "[]")
-    assert (spool.noted("links"), spool.noted("metrics.json")) == ("{}", "[]")
+    assert (spool.read_note("links"), spool.read_note("metrics.json")) == ("{}", "[]")
     put(spool, 1)
     with open_source(spool.segments[0]) as file:
         assert pa.ipc.open_file(file).get_batch(0).num_rows == 1
     other = opened(where, "b")
-    assert other.noted("links") is None
+    assert other.read_note("links") is None
     assert other.id != spool.id
 
 

@@ -1,4 +1,4 @@
-"""Streams from lanes, with a real Spark: beside the driver, in a folder that others fill, and in an object store."""
+"""Streams from lanes, with a real Spark, in a folder and in an object store."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from .test_stream import Pipe, once
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .failures import Failures
     from .objects import ObjectServer
     from .peers import Peer
 
@@ -51,13 +52,13 @@ def test_two_lanes_read_everything_once_in_limited_batches(peer: Peer, pipe: Pip
 def test_lane_that_is_killed_goes_on_and_ends_with_the_query(peer: Peer, pipe: Pipe) -> None:
     peer.address("q")
     query = pipe.start(now=False, lanes="2", dedup="message-id", credit="200")
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     victim = lanes_of(os.getpid())[0]
     peer.put("q", numbered(1000))
     until(lambda: peer.held("q") < 1000)
     os.kill(victim, signal.SIGKILL)
     peer.put("q", numbered(2000)[1000:])
-    until(lambda: peer.held("q") == 0, 60)
+    until(lambda: peer.held("q") == 0)
     query.processAllAvailable()
     assert query.exception() is None
     query.stop()
@@ -69,7 +70,7 @@ def test_lane_that_is_killed_goes_on_and_ends_with_the_query(peer: Peer, pipe: P
 def test_lanes_end_with_a_reader_that_is_killed(peer: Peer, pipe: Pipe) -> None:
     peer.address("q")
     query = pipe.start(now=False, lanes="2")
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     (reader,) = [pid for pid in children(os.getpid()) if "python_streaming_source_runner" in command(pid)]
     os.kill(reader, signal.SIGKILL)
     with pytest.raises(StreamingQueryException):
@@ -81,7 +82,7 @@ def test_lanes_end_with_a_reader_that_is_killed(peer: Peer, pipe: Pipe) -> None:
 
 
 def test_crash_of_a_lane_or_of_the_reader_loses_nothing_and_ids_know_what_came_twice(
-    peer: Peer, pipe: Pipe, hooks: Path
+    peer: Peer, pipe: Pipe, failures: Failures
 ) -> None:
     count = 0
     for place in (
@@ -97,16 +98,16 @@ def test_crash_of_a_lane_or_of_the_reader_loses_nothing_and_ids_know_what_came_t
     ):
         peer.put("q", numbered(count + 200)[count:])
         count += 200
-        (hooks / f"crash-{place}").touch()
+        failures.crash(place)
         query = pipe.start(
-            lanes="2", credit="50", dedup="message-id", dedup_window="200", maxRowsPerTrigger="50"
+            lanes="2", credit="50", dedup="message-id", dedup_window="200", maxRowsPerTrigger="100"
         )
         if place in ("offset", "planned", "consumed", "deleted"):  # the reader's
             with pytest.raises(StreamingQueryException):
                 query.awaitTermination(PATIENCE)
         else:
             assert query.awaitTermination(PATIENCE)
-        assert not (hooks / f"crash-{place}").exists(), place
+        assert failures.crashed(place), place
         until(lambda: peer.receivers("q") == 0)
     pipe.run(lanes="2", credit="50", dedup="message-id", dedup_window="200")
     assert pipe.bodies() == once(count)
@@ -118,7 +119,10 @@ def test_crash_of_a_lane_or_of_the_reader_loses_nothing_and_ids_know_what_came_t
 def test_rows_that_others_receive_are_read_each_once(
     pipe: Pipe, objects: ObjectServer, tmp_path: Path, kind: str
 ) -> None:
-    """Two lanes; of one of them a receiver that was taken for dead and its successor, who have a message in common."""
+    """Two lanes; one has a receiver that seemed dead, and its successor.
+
+    Both of these have written one of the messages.
+    """
     where = objects.uri(tmp_path.name) if kind == "objects" else str(tmp_path / "spool")
     zombie, other = LaneSpool(where, "a"), LaneSpool(where, "b")
     put(zombie, 0, 1, named=True)

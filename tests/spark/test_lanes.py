@@ -1,4 +1,4 @@
-"""Lanes without Spark: receivers in processes of their own, and what a query makes of what they have written."""
+"""Lanes without Spark: receivers in their own processes, and one reader."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from .failures import Failures
     from .objects import ObjectServer
     from .peers import Peer
     from .server import Server
@@ -54,13 +55,13 @@ def opened(peer: Peer, tmp_path: Path) -> Iterator[Callable[..., Backlog]]:
 
 
 def again(backlog: Backlog, position: Position) -> Position:
-    """As a checkpoint has it."""
+    """Convert a position to an offset and back, as a checkpoint does."""
     return backlog.position(json.loads(json.dumps(backlog.offset(position))))
 
 
 def rows_until(backlog: Backlog, start: Position, count: int) -> Position:
     """Wait for so many rows behind a position; where they end."""
-    until(lambda: backlog.check() or backlog.rows(start, backlog.end(start)) >= count, 60)
+    until(lambda: backlog.check() or backlog.rows(start, backlog.end(start)) >= count)
     return again(backlog, backlog.end(start))
 
 
@@ -81,7 +82,7 @@ def test_two_lanes_share_a_queue_and_settle_it(peer: Peer, opened: Callable[...,
     backlog = opened(credit="200")
     start = backlog.low()
     backlog.receive(emptying=False)
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     peer.put("q", numbered(3000))
     end = rows_until(backlog, start, 3000)
     assert {key.partition("/")[0] for key in end.lanes} == {"lane-0", "lane-1"}
@@ -103,26 +104,26 @@ def test_emptying_ends_when_all_is_taken(peer: Peer, opened: Callable[..., Backl
 
 
 def test_lane_that_is_killed_is_started_again_and_loses_nothing(
-    peer: Peer, opened: Callable[..., Backlog], hooks: Path
+    peer: Peer, opened: Callable[..., Backlog], failures: Failures
 ) -> None:
-    (hooks / "delay-synced").write_text("0.2")  # so that it dies between disk and settlement
+    failures.delay("synced", 0.2)  # so that it dies between disk and settlement
     backlog = opened(dedup="message-id", credit="100")
     start = backlog.low()
     backlog.receive(emptying=False)
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     peer.put("q", numbered(1500))
     for victim in (0, 1, 0):
         before = backlog.end(start)
-        until(lambda before=before: backlog.rows(before, backlog.end(before)) > 0, 60)  # type: ignore[misc]
+        until(lambda before=before: backlog.rows(before, backlog.end(before)) > 0)  # type: ignore[misc]
         os.kill(pids(backlog)[victim], signal.SIGKILL)
-    until(lambda: backlog.check() or peer.held("q") == 0, 60)
+    until(lambda: backlog.check() or peer.held("q") == 0)
     assert bodies(backlog, start, again(backlog, backlog.end(start))) == once(*range(1500))
 
 
 def test_lanes_end_with_their_parent_however_that_ends(peer: Peer, opened: Callable[..., Backlog]) -> None:
     backlog = opened()
     backlog.receive(emptying=False)
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     assert backlog._processes is not None
     lanes = backlog._processes._lanes
     first, second = [lane._process for lane in lanes]
@@ -143,7 +144,7 @@ def test_lane_that_fails_fails_the_query_with_the_words_of_the_peer(
     backlog = opened(address=peer.missing())
     backlog.receive(emptying=True)
     with pytest.raises(LaneError, match=r"lane-[01]: .*amqp:not-found: no (node|queue) '"):
-        until(lambda: backlog.check() or False, 60)
+        until(lambda: backlog.check() or False)
     until(lambda: backlog._processes is None or backlog._processes.finished)
 
 
@@ -155,13 +156,13 @@ def test_lane_that_dies_time_and_again_fails_the_query(
     backlog = opened()
     backlog.receive(emptying=False)
     with pytest.raises(LaneError, match=r"the process of lane-[01] has died 5 times within 60 s.*code 1"):
-        until(lambda: backlog.check() or False, 60)
+        until(lambda: backlog.check() or False)
 
 
 def test_lanes_may_change_between_runs_and_what_is_left_of_one_is_read(
     peer: Peer, opened: Callable[..., Backlog]
 ) -> None:
-    """From one spool to three lanes to one lane to one spool, by the offsets of one checkpoint."""
+    """One checkpoint goes on from a spool to three lanes, one lane, and a spool."""
     found: Counter[bytes] = Counter()
     count = 0
     backlog = opened(lanes="1")
@@ -193,9 +194,9 @@ def test_bound_in_octets_is_shared_and_lanes_rest_until_rows_are_consumed(
     backlog = opened(spool_maxBytes="100k", credit="10", credit_maxBytes="20k")
     start = backlog.low()
     backlog.receive(emptying=False)
-    until(lambda: peer.receivers("q") == 2, 60)
+    until(lambda: peer.receivers("q") == 2)
     peer.put("q", [bytes(1000)] * 300)
-    until(lambda: backlog.end(start) and backlog.is_resting(start), 60)
+    until(lambda: backlog.end(start) and backlog.is_resting(start))
     assert backlog.rows(start, backlog.end(start)) < 150
     taken = 0
     while taken < 300:
@@ -212,7 +213,7 @@ def test_bound_in_octets_is_shared_and_lanes_rest_until_rows_are_consumed(
 def test_message_that_came_to_two_lanes_is_one_row_if_ids_are_compared(
     opened: Callable[..., Backlog], tmp_path: Path, dedup: str
 ) -> None:
-    """Written and not settled by one that died, it came to another: in one batch, and in a later one."""
+    """A message of a dead receiver comes to another, in the same batch or a later one."""
     where = str(tmp_path / "spool")
     one, two = LaneSpool(where, "a"), LaneSpool(where, "b")
     put(one, 1, 2, 3, named=True)
@@ -285,27 +286,27 @@ def test_lanes_that_are_gone_from_the_disk_are_an_error(opened: Callable[..., Ba
 
 @lacks("keeping")
 def test_link_of_each_lane_is_kept_and_nothing_comes_twice(
-    server: Server, opened: Callable[..., Backlog], hooks: Path
+    server: Server, opened: Callable[..., Backlog], failures: Failures
 ) -> None:
-    (hooks / "delay-synced").write_text("0.3")
+    failures.delay("synced", 0.3)
     backlog = opened(dedup="link", credit="100")
     start = backlog.low()
     backlog.receive(emptying=False)
-    until(lambda: server.receivers("q") == 2, 60)
+    until(lambda: server.receivers("q") == 2)
     server.put("q", [b"%d" % number for number in range(800)])  # without ids
     for victim in (0, 1):
         before = backlog.end(start)
-        until(lambda before=before: backlog.rows(before, backlog.end(before)) > 0, 60)  # type: ignore[misc]
+        until(lambda before=before: backlog.rows(before, backlog.end(before)) > 0)  # type: ignore[misc]
         os.kill(pids(backlog)[victim], signal.SIGKILL)
-    until(lambda: backlog.check() or server.held("q") == 0, 60)
+    until(lambda: backlog.check() or server.held("q") == 0)
     assert bodies(backlog, start, again(backlog, backlog.end(start))) == once(*range(800))
 
 
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"lanes": "0"}, "a whole number, at least 1, or external is possible"),
-        ({"lanes": "some"}, "external is possible"),
+        ({"lanes": "0"}, "expected a whole number, at least 1, or external"),
+        ({"lanes": "some"}, "or external"),
         (
             {"lanes": "2", "durable": "true", "linkName": "l", "containerId": "c"},
             "'lanes' = 2 would make as many",

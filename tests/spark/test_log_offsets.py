@@ -1,4 +1,4 @@
-"""Offsets of logs: nothing is read twice or passed over because a log was away, is new, or is another one."""
+"""Offsets of logs that were away, are new, or were replaced."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ NAMES = st.sampled_from("abcd")
 def test_each_message_is_read_once_whatever_logs_come_and_go(
     first: dict[str, int], runs: list[tuple[set[str], int]], most: int | None, least: int
 ) -> None:
-    """By logs that only grow: their beginnings are 3, or where the checkpoint has them."""
+    """Logs that only grow begin at 3, or where the checkpoint has them."""
     ends = dict.fromkeys("abcd", 50)
     at = dict(first)
     read: dict[str, list[int]] = {log: [] for log in "abcd"}

@@ -1,4 +1,4 @@
-"""Logs: read again by number, and losses told from gaps."""
+"""Logs are read again by number, and losses are distinguished from gaps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark.connection_pool import run_in_pool
 from trio_amqp10.spark.offset_reader import DataLossError, find_at_moments, find_ends, find_starts, read
 from trio_amqp10.spark.options import LogOptions, Moment, OptionError
@@ -88,7 +88,7 @@ def test_messages_that_the_log_forgot_are_an_error_or_a_warning(log_server: LogS
 
 
 @FORGETTING
-def test_log_that_is_empty_now_has_lost_what_a_checkpoint_means(log_server: LogServer) -> None:
+def test_log_that_is_empty_now_has_lost_the_rows_after_a_checkpoint(log_server: LogServer) -> None:
     log_server.fill("log", 10)
     log_server.logs["log"].forget(10)
     given = {"readTimeout": "200ms"}
@@ -135,23 +135,23 @@ def test_queue_is_refused_and_keeps_its_messages(peer: Peer) -> None:
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "which logs"),
-        ({"address": "a", "addresses": "b"}, "which logs"),
+        ({}, "the logs to read are missing, or given twice"),
+        ({"address": "a", "addresses": "b"}, "the logs to read are missing, or given twice"),
         ({"address": "a", "mode": "queue"}, "for 'log'"),
         ({"address": "a", "selector": "x"}, "filter in Spark"),
         ({"address": "a", "startingOffsets": "soon"}, "earliest, latest, a number"),
         ({"address": "a", "startingOffsets": '{"a": -1}'}, "earliest, latest, a number"),
-        ({"address": "a", "onDecodeError": "reject"}, "rejects nothing"),
+        ({"address": "a", "onDecodeError": "reject"}, "only possible for a stream from a queue"),
         ({"address": "a", "spool": "/s"}, "no option 'spool'"),
-        ({"address": "a", "startingOffsets": "7", "startingTimestamp": "7"}, "one thing twice"),
-        ({"address": "a", "endingOffsets": "7", "endingTimestamp": "7"}, "one thing twice"),
+        ({"address": "a", "startingOffsets": "7", "startingTimestamp": "7"}, "exclude each other"),
+        ({"address": "a", "endingOffsets": "7", "endingTimestamp": "7"}, "exclude each other"),
         ({"address": "a", "startingTimestamp": "yesterday"}, "a time with its zone"),
         ({"address": "a", "startingTimestamp": "2026-11-23T12:00:00"}, "a time with its zone"),
         ({"addressPattern": "/queues/a"}, r"one \*"),
         ({"addressPattern": "a-*"}, r"one \*"),
-        ({"addressPattern": "/queues/a-*", "dialect": "event-hubs"}, "of 'rabbitmq'"),
-        ({"superStreams": "a", "dialect": "event-hubs"}, "of 'rabbitmq'"),
-        ({"address": "a", "partitionKeys": "x"}, "goes with 'superStreams'"),
+        ({"addressPattern": "/queues/a-*", "dialect": "event-hubs"}, "for 'rabbitmq'"),
+        ({"superStreams": "a", "dialect": "event-hubs"}, "for 'rabbitmq'"),
+        ({"address": "a", "partitionKeys": "x"}, "needs option 'superStreams'"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(given: dict[str, str], message: str) -> None:
@@ -165,7 +165,7 @@ def test_options_that_make_no_sense_are_refused(given: dict[str, str], message: 
 )
 def test_time_is_milliseconds_or_has_a_zone(text: str, found: int) -> None:
     given = LogOptions.parse({"url": "amqp://h", "mode": "log", "address": "log", "startingTimestamp": text})
-    assert given.first_of("log") == Moment(found)
+    assert given.start_of("log") == Moment(found)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_time_is_milliseconds_or_has_a_zone(text: str, found: int) -> None:
         ({"endingOffsets": "earliest"}, LogOptions.check_batch, "has no rows"),
     ],
 )
-def test_options_of_streams_and_batches_are_told_apart(
+def test_option_of_a_stream_is_refused_for_a_batch_and_the_reverse(
     given: dict[str, str], check: Any, message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
@@ -189,6 +189,6 @@ def test_options_of_streams_and_batches_are_told_apart(
 @pytest.mark.parametrize(
     ("text", "found"), [("Latest", "latest"), ("7", 7), ('{"log": 5}', 5), ('{"other": 5}', "earliest")]
 )
-def test_starting_offsets_may_be_said_in_several_ways(text: str, found: Any) -> None:
+def test_starting_offsets_have_several_forms(text: str, found: Any) -> None:
     given = LogOptions.parse({"url": "amqp://h", "mode": "log", "address": "log", "startingOffsets": text})
-    assert given.first_of("log") == found
+    assert given.start_of("log") == found

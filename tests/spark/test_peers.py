@@ -1,4 +1,4 @@
-"""What keeps a test from RabbitMQ is in use, and those that run against both say what a peer is to them."""
+"""What RabbitMQ lacks is refused without loss, and each word of ``LACKS`` is used."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark.browse import browse
 from trio_amqp10.spark.options import BrowseOptions
 from trio_amqp10.spark.spool_receiver import SpoolReceiverError

@@ -1,4 +1,4 @@
-"""``kill -9`` at random moments under load: nothing missing, and of what comes twice only what may.
+"""Processes are killed under load: no message is missing, few come twice.
 
 Slow: these run where AMQP10_SPARK_WHOLE is set (``make test-spark WHOLE=1``); more of it is ``make soak-spark``.
 """
@@ -28,7 +28,7 @@ def test_kills_lose_nothing_and_repeat_only_what_may_be(
     java: None, request: pytest.FixtureRequest, tmp_path: Path, peer: str, dedup: str, sink: str
 ) -> None:
     if peer == "rabbitmq":
-        request.getfixturevalue("broker")  # says so where there is none
+        request.getfixturevalue("broker")  # skips or fails if there is none
     home = HOMES[peer][0]
     found = Ordeal(tmp_path, dedup=dedup, sink=sink, home=home).run(KILLS + home.mortal)
     assert (found.missing, found.left) == (0, 0)

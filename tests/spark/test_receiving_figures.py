@@ -1,4 +1,4 @@
-"""Figures in a file: new ones soon, the same ones now and then, and a disk that fails is no matter."""
+"""Figures in a file: when it is written, and that a failing disk does no harm."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tells one message from all others, and how long it is remembered."""
+"""The keys of messages, and how long they are remembered."""
 
 from __future__ import annotations
 

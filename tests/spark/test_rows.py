@@ -1,4 +1,4 @@
-"""Messages to rows and back: nothing is lost but what is said to be."""
+"""Messages to rows and back, without loss but for documented cases."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from tests.wire import strategies as wire
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.message.sections import APPLICATION_PROPERTIES, FOOTER
+from tests.amqp10.wire import strategies as wire
+from trio_amqp10.amqp10.message.sections import APPLICATION_PROPERTIES, FOOTER
+from trio_amqp10.core.errors import RemoteProtocolError
 from trio_amqp10.spark.message_encoder import encode_batch
 from trio_amqp10.spark.options import OptionError, QueueOptions, SinkOptions
 from trio_amqp10.spark.rows import RowMaker, Rows
@@ -32,7 +32,7 @@ def options(**given: str) -> QueueOptions:
 
 
 class Came(NamedTuple):
-    """What a delivery is to rows."""
+    """The part of a delivery that becomes columns."""
 
     payload: bytes
     message_format: int = 0
@@ -156,7 +156,7 @@ def test_row_tells_what_a_message_is() -> None:
     assert row["properties"]["message_id"] == "7"
     assert row["properties"]["message_id_type"] == "ulong"
     assert row["properties"]["creation_time"].timestamp() == 1.0
-    assert row["application_properties"] == [("n", "1"), ("s", '"x"')]
+    assert row["application_properties"] == [("n", "1"), ("s", "x")]
     assert row["footer"] is None
     assert (row["address"], row["seq"], row["peer"], row["delivery_tag"]) == ("q", 10, "peer", b"tag")
 
@@ -266,7 +266,7 @@ def test_message_is_read_the_same_whatever_came_before_it(payloads: list[bytes])
     """A maker remembers what others were read as."""
     every_way = [*payloads, *payloads, *reversed(payloads)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("trio_amqp10.spark.rows._MOST_MEMORIES", 2)
+        patch.setattr("trio_amqp10.spark.rows._MOST_CACHED", 2)
         maker = RowMaker(options(on_error="deadletter-column", types="true"))
         for payload in every_way:
             rows = Rows()
@@ -362,24 +362,14 @@ def test_archive_with_and_without_octets_is_sent_row_by_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("plain", "plain"), ('"quoted"', "quoted"), ("5", 5), ("true", True), ("null", None), ("1.5", 1.5)],
-)
-def test_text_without_a_type_is_json_or_a_string(text: str, value: Any) -> None:
-    assert from_text(text, None) == value
-
-
-@pytest.mark.parametrize(
     ("text", "kind"),
     [
         ("300", "ubyte"),
         ("1.5", "long"),
         ("true", "long"),
         ('"x"', "double"),
-        ("1", "string"),
         ("1", "boolean"),
         ("1", "null"),
-        ("plain", "string"),
         ("1", "nothing"),
         ('"x"', "uuid"),
         ('"x"', "binary"),
@@ -413,8 +403,8 @@ def test_key_that_cannot_be_is_refused(kind: str) -> None:
     ("columns", "message"),
     [
         ({"body": [b"\xff"], "body_type": ["value"]}, "row 0"),
-        ({"body": [b"\x40"], "body_type": ["sequence"]}, "does not hold that"),
-        ({"body": [b"\x40"], "body_type": ["other"]}, "does not hold that"),
+        ({"body": [b"\x40"], "body_type": ["sequence"]}, "cannot hold"),
+        ({"body": [b"\x40"], "body_type": ["other"]}, "cannot hold"),
         ({"body": [b""], "message_id": ["x"], "message_id_type": ["ulong"]}, "row 0"),
         ({"body": [b""], "message_id": ["x"], "message_id_type": ["float"]}, "an id is a string"),
         ({"body": [b""], "priority": [256]}, "priority"),

@@ -9,10 +9,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from tests.wire import strategies as wire
-from trio_amqp10.errors import RemoteProtocolError
-from trio_amqp10.message import Value
-from trio_amqp10.message.sections import (
+from tests.amqp10.wire import strategies as wire
+from trio_amqp10.amqp10.message import Value
+from trio_amqp10.amqp10.message.sections import (
     ANNOTATIONS,
     APPLICATION_PROPERTIES,
     BODY,
@@ -20,6 +19,7 @@ from trio_amqp10.message.sections import (
     read_section,
     scan,
 )
+from trio_amqp10.core.errors import RemoteProtocolError
 from trio_amqp10.spark import section_columns
 from trio_amqp10.spark.typed_json import map_to_text
 
@@ -42,7 +42,7 @@ def the_long_way(payload: bytes, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 TAILS: Any = {}
-"""Of all messages that any test has read: none may be taken for what it is not."""
+"""The cache of all messages of all tests, which must not change any result."""
 
 
 def everything(payload: bytes, spans: Any) -> list[Any]:
@@ -86,7 +86,7 @@ def test_bodies_are_what_a_message_reads(payload: bytes) -> None:
 
 
 @given(st.dictionaries(wire.texts, wire.scalars, max_size=4))
-def test_maps_are_json_either_way(values: dict[str, Any]) -> None:
+def test_maps_are_the_same_either_way(values: dict[str, Any]) -> None:
     payload = amqp.Message(b"", application_properties=values).to_payload()
     spans = section_columns.split(payload)
     found = section_columns.pairs(APPLICATION_PROPERTIES, payload, spans[APPLICATION_PROPERTIES])
@@ -110,7 +110,7 @@ def test_rest_of_a_message_is_split_as_the_whole_is() -> None:
     assert spans[ANNOTATIONS] is not None
     behind = spans[ANNOTATIONS][1]
     assert section_columns.split_behind(payload, behind) == [None] * 3 + spans[3:]
-    assert section_columns.split_behind(payload, 0) is None  # a header belongs to what is not looked at
+    assert section_columns.split_behind(payload, 0) is None  # the header is in the part that is not parsed
 
 
 def test_value_that_is_octets_is_no_data() -> None:

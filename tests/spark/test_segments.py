@@ -1,4 +1,4 @@
-"""What is in the spool is read whatever the options say by then: they decide about rows, not about what is stored."""
+"""Segments are read with any options, which decide only about rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
-from tests.wire import strategies as wire
+from tests.amqp10.wire import strategies as wire
 from trio_amqp10.spark.options import QueueOptions
 from trio_amqp10.spark.rows import RowMaker, Rows
 from trio_amqp10.spark.segments import SegmentError, SegmentReader, extra_of, inlined, keys, segment
@@ -128,7 +128,7 @@ def test_rows_may_travel_with_the_plan() -> None:
 
 def test_file_that_an_executor_cannot_see_is_named_with_what_to_do(tmp_path: Path) -> None:
     missing = Slice(str(tmp_path / "seg"), 0, 1, 0)
-    with pytest.raises(SegmentError, match=r"seg is not to be seen here: .*'spool.transport' = 'inline'"):
+    with pytest.raises(SegmentError, match=r"seg does not exist here: .*'spool.transport' = 'inline'"):
         read([missing])
 
 

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 import trio_amqp10 as amqp
-from trio_amqp10.message.sections import FOOTER, PROPERTIES, scan
+from trio_amqp10.amqp10.message.sections import FOOTER, PROPERTIES, scan
 
 from .desk import PATIENCE, dotted, numbered
 from .peers import lacks
@@ -17,6 +17,7 @@ from .peers import lacks
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .failures import Failures
     from .peers import Peer
     from .server import Server
 
@@ -37,7 +38,7 @@ def test_rows_are_messages(spark: Any, peer: Peer) -> None:
     messages = peer.take("out")
     assert sorted(int(message.body) for message in messages) == list(range(500))
     assert all(message.subject == f"s{message.body}" for message in messages)
-    assert all(message.application_properties == {"n": int(message.body)} for message in messages)
+    assert all(message.application_properties == {"n": message.body} for message in messages)
     assert len({message.message_id for message in messages}) == 500
 
 
@@ -56,7 +57,7 @@ def test_rows_may_come_from_another_thread_that_has_the_session(spark: Any, peer
     ("expression", "message"),
     [
         ("cast(id as string) body, id as colour", "no part of a message is called 'colour'"),
-        ("id as body", "column 'body' is int64, and has to be binary or a string"),
+        ("id as body", "column 'body' is int64, and must be binary or a string"),
         ("'s' as subject", "needs a column 'body'"),
         ("'b' body, 'v' value", "keep one"),
         ("'b' body, named_struct('colour', 1) properties", "has no field 'colour'"),
@@ -119,7 +120,7 @@ def test_archive_of_what_was_browsed_is_sent_again_bit_by_bit(spark: Any, peer: 
 
 
 def bare(message: amqp.Message) -> bytes:
-    """What no peer may change: properties, application-properties and body, bit by bit (3.2)."""
+    """The bare message, which no peer may change, bit by bit (3.2)."""
     spans = scan(payload := message.to_payload())
     return b"".join(payload[slice(*span)] for span in spans[PROPERTIES:FOOTER] if span is not None)
 
@@ -205,10 +206,10 @@ def test_write_with_a_name_is_the_same_one_when_it_is_repeated(
     ],
 )
 def test_crash_between_sink_and_commit_log_repeats_a_batch_but_with_a_ledger(
-    spark: Any, peer: Peer, tmp_path: Path, hooks: Path, sink: dict[str, str], repeated: bool
+    spark: Any, peer: Peer, tmp_path: Path, failures: Failures, sink: dict[str, str], repeated: bool
 ) -> None:
     peer.put("q", numbered(50))
-    (hooks / "crash-committed").touch()
+    failures.crash("committed")
     query = stream(spark, peer, tmp_path, {}, sink)
     with pytest.raises(StreamingQueryException):
         query.awaitTermination(PATIENCE)
@@ -226,11 +227,22 @@ def test_crash_between_sink_and_commit_log_repeats_a_batch_but_with_a_ledger(
     ],
 )
 def test_task_that_dies_after_sending_is_tried_again(
-    spark: Any, peer: Peer, tmp_path: Path, hooks: Path, sink: dict[str, str], count: int
+    spark: Any, peer: Peer, tmp_path: Path, failures: Failures, sink: dict[str, str], count: int
 ) -> None:
     """Nothing of a transaction that was not discharged is there."""
     peer.put("q", numbered(30))
-    (hooks / "crash-sent").touch()
+    failures.crash("sent")
     stream(spark, peer, tmp_path, {}, sink).awaitTermination(PATIENCE)
-    assert not (hooks / "crash-sent").exists()
+    assert failures.crashed("sent")
     assert len(peer.take("out")) == count
+
+
+def test_rows_that_cannot_be_sent_are_in_files_that_spark_reads(
+    spark: Any, peer: Peer, tmp_path: Path
+) -> None:
+    frame = spark.sql("select cast(id as string) body, cast(id * 100 as int) priority from range(5)")
+    write(frame, peer, onReject="deadletter-path", deadletterPath=str(tmp_path))
+    assert sorted(message.body for message in peer.take("out")) == ["0", "1", "2"]
+    rows = spark.read.parquet(str(tmp_path)).orderBy("body").collect()
+    assert [(row.body, row.priority) for row in rows] == [("3", 300), ("4", 400)]
+    assert all("priority" in row.reject_reason for row in rows)

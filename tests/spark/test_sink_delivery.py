@@ -1,4 +1,4 @@
-"""Sending the messages of a task: every outcome is known, and what must happen once does."""
+"""Sending the messages of a task: outcomes, retries, transactions and ledgers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import ssl
 import threading
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 import trio
 import trustme
+from pyarrow import parquet
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark.connections import GaveUpError
 from trio_amqp10.spark.message_encoder import OutgoingBatch
 from trio_amqp10.spark.options import SinkOptions
@@ -39,7 +41,7 @@ def send(
     address: str = "",
     **given: str,
 ) -> Report:
-    """Send so many messages, to ``out`` if nothing else is said; before some of them something may happen."""
+    """Send messages, by default to ``out``; calls may be made before some of them."""
     address = address or peer.address("out")
     options = SinkOptions.parse({"url": peer.url, "address": address} | dotted(given))
 
@@ -218,13 +220,79 @@ def test_message_that_a_full_queue_rejects_fails_the_task_or_is_dropped_and_coun
             send(peer, 10, address=address, maxInFlight="1", **given)
 
 
+ROWS = pa.RecordBatch.from_pydict({"n": list(range(8))})
+UNFIT, TOO_LARGE, REJECTED, NOWHERE = 1, 3, 5, 6
+"""The rows that are not accepted."""
+REFUSAL = ("app:no", "a message to 'odd' was rejected: app:no: not that")
+
+
+def send_rows(server: Server, **given: str) -> Report:
+    """Send eight rows to their addresses, of which four are not accepted, each for another reason."""
+    options = SinkOptions.parse({"url": server.url} | dotted(given))
+
+    def refuse(delivery: amqp.Delivery, _: int) -> None:
+        if delivery.message.body == b"5":
+            delivery.reject("app:no", "not that")
+
+    rejecting(server, refuse)
+    nowhere = server.missing()
+    rows = tuple(n for n in range(8) if n != UNFIT)
+    # By default a row that is no message is an error of the encoding, and does not come here.
+    unfit = ((UNFIT, "row 1 is none"),) if "onReject" in given else ()
+    bodies = [bytes(200_000) if n == TOO_LARGE else b"%d" % n for n in rows]
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        await trio.lowlevel.checkpoint()
+        addresses = [nowhere if n == NOWHERE else "odd" for n in rows]
+        yield OutgoingBatch(addresses, [amqp.Message(each) for each in bodies], ROWS, rows, unfit)
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("transactions", ["none", "task", "ledger"])
+def test_rows_that_are_not_accepted_are_set_aside_with_the_reason(tmp_path: Path, transactions: str) -> None:
+    given = {"ledger": "ledger"} if transactions == "ledger" else {}
+    # A container's consumer has a message of a transaction after its commit, and can then reject it to nobody.
+    expected = {UNFIT, TOO_LARGE, NOWHERE} | ({REJECTED} if transactions == "none" else set())
+    with Server(limits=amqp.Limits(max_message_size=100_000)) as server:
+        report = send_rows(
+            server,
+            onReject="deadletter-path",
+            deadletterPath=str(tmp_path),
+            transactions=transactions,
+            **given,
+        )
+    assert (report.accepted, report.rejected) == (8 - len(expected), len(expected))
+    (file,) = tmp_path.iterdir()
+    found = {
+        row["n"]: (row["reject_condition"], row["reject_reason"])
+        for row in parquet.read_table(file).to_pylist()
+    }
+    assert set(found) == expected
+    assert found[UNFIT] == (None, "row 1 is none")
+    assert "100000" in found[TOO_LARGE][1]
+    assert found.get(REJECTED, REFUSAL) == REFUSAL
+    assert found[NOWHERE][0] == "amqp:not-found"
+
+
+def test_row_that_is_too_large_fails_the_task_by_default() -> None:
+    with (
+        Server(limits=amqp.Limits(max_message_size=100_000)) as server,
+        pytest.raises(SinkError, match=r"100000.*'onReject' to 'drop' or 'deadletter-path'"),
+    ):
+        send_rows(server)
+
+
 def test_message_that_is_always_released_fails_in_time(peer: Peer) -> None:
-    with pytest.raises(SinkError, match="it was released each time"):
+    with pytest.raises(SinkError, match="the peer released it each time"):
         send(peer, 1, address=peer.releasing(), sendTimeout="500ms")
 
 
 def rejecting(server: Server, answer: Callable[[amqp.Delivery, int], None]) -> None:
-    """A node ``odd`` that gives each delivery the answer for its number, counted from 0."""
+    """Add a node ``odd`` that answers each delivery by its number, from 0."""
     seen = iter(range(10_000))
 
     async def consume(delivery: amqp.Delivery) -> None:

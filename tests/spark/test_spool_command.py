@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
-from tests.cli.first_line import interrupt_at_first_line
-from trio_amqp10.cli import spool as module
-from trio_amqp10.cli.dial_options import DialOptions
+from tests.tools.cli.first_line import interrupt_at_first_line
 from trio_amqp10.spark.lanes_reader import LaneRows
 from trio_amqp10.spark.storage import open_store
+from trio_amqp10.tools.cli import spool as module
+from trio_amqp10.tools.cli.dial_options import DialOptions
 
-from .desk import numbered, read, until
+from .desk import PATIENCE, numbered, read, until
 from .peers import lacks
 
 if TYPE_CHECKING:
@@ -69,9 +69,9 @@ def test_messages_are_stored_and_accepted_until_told_to_end(peer: Peer, program:
     assert process.stdout is not None
     assert process.stdout.readline().startswith("spooling a/00000001-")
     peer.put("q", numbered(1000))
-    until(lambda: peer.held("q") == 0, 60)
+    until(lambda: peer.held("q") == 0)
     process.send_signal(signal.SIGTERM)
-    stdout, stderr = process.communicate(timeout=30)
+    stdout, stderr = process.communicate(timeout=PATIENCE)
     assert (process.returncode, stdout, stderr) == (0, "spooled 1000\n", "")
     assert program.bodies() == [b"%d" % number for number in range(1000)]
 
@@ -100,11 +100,11 @@ def test_signal_at_the_spooling_line_ends_spool_in_order(
 def test_program_that_is_killed_is_followed_by_another(peer: Peer, program: Program) -> None:
     peer.put("q", numbered(3000))
     process = program.start("--option", "dedup=message-id", "--option", "credit=100")
-    until(lambda: peer.held("q") < 3000, 60)
+    until(lambda: peer.held("q") < 3000)
     process.kill()
     process.communicate()
     until(lambda: peer.receivers("q") == 0)
-    assert program.start("--option", "dedup=message-id", "--until-empty").wait(60) == 0
+    assert program.start("--option", "dedup=message-id", "--until-empty").wait(PATIENCE) == 0
     assert sorted(program.bodies()) == sorted(b"%d" % number for number in range(3000))
     assert peer.held("q") == 0
 
@@ -112,15 +112,15 @@ def test_program_that_is_killed_is_followed_by_another(peer: Peer, program: Prog
 @lacks("nobody")
 def test_what_is_wrong_is_said_in_a_line(peer: Peer, program: Program) -> None:
     for arguments, code, words in (
-        (("--option", "credits=5"), 2, "no option 'credits' here"),
-        (("--option", "dedup"), 2, "is not of the form NAME=VALUE"),
+        (("--option", "credits=5"), 2, "no option 'credits' is known here"),
+        (("--option", "dedup"), 2, "'dedup': expected NAME=VALUE"),
         (("--until-empty", "--option", "address=missing"), 0, ""),
     ):
         process = program.start(*arguments)
-        _, stderr = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=PATIENCE)
         assert process.returncode == code
         assert words in stderr
-    _, stderr = program.start(lane="a.b").communicate(timeout=60)
+    _, stderr = program.start(lane="a.b").communicate(timeout=PATIENCE)
     assert "a lane cannot be called 'a.b'" in stderr
 
 
@@ -129,6 +129,6 @@ def test_address_where_nothing_is_ends_it_with_the_condition_of_the_peer(
 ) -> None:
     program._target = f"{peer.url}/{peer.missing()}"
     process = program.start()
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert "amqp:not-found" in stderr.splitlines()[-1]

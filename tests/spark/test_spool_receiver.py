@@ -1,4 +1,4 @@
-"""Receiving into a spool: nothing is settled before it is on disk, and nothing that is settled is lost."""
+"""Receiving into a spool: messages are on disk before they are settled."""
 
 from __future__ import annotations
 
@@ -181,14 +181,14 @@ def test_receiving_rests_while_the_disk_is_full_and_goes_on(
     with monkeypatch.context() as patch:
         full = no_room(patch)
         receiver, spool = desk.start(credit="20")
-        until(lambda: "receiving rests until there is room" in caplog.text)
+        until(lambda: "receiving pauses until there is room" in caplog.text)
         receiver.check()
         assert (spool.end, peer.held("q")) == (0, 50)
         full.clear()
         until(lambda: spool.end == 50 and peer.held("q") == 0)
         receiver.check()
     assert bodies(spool) == [b"%d" % number for number in range(50)]
-    assert "receiving goes on" in caplog.text
+    assert "receiving continues" in caplog.text
 
 
 @pytest.mark.logs_errors
@@ -201,7 +201,7 @@ def test_emptying_with_a_full_disk_and_nothing_to_consume_is_an_error_and_settle
         no_room(patch)
         receiver, spool = desk.start(emptying=True, reconnect_timeout="1s")
         receiver.wait_until(lambda: False)
-        with pytest.raises(SpoolReceiverError, match="no row whose consumption would make room"):
+        with pytest.raises(SpoolReceiverError, match="no row of the spool waits for its consumption"):
             receiver.check()
     desk.stop()
     until(lambda: peer.receivers("q") == 0)
@@ -375,7 +375,7 @@ def test_figures_are_in_a_file_beside_the_spool(peer: Peer, desk: Desk) -> None:
 
 
 class Endless(amqp.Node):
-    """Has always one more, and never says how many there are."""
+    """A node that always has a message, and does not report how many."""
 
     accepts_receivers = True
 
@@ -397,7 +397,7 @@ def test_emptying_ends_in_time_if_the_peer_does_not_say_how_many_wait(server: Se
 
 
 class Mute(amqp.Node):
-    """Gives two messages, and never says that there are no more: nobody who drains it gets an answer (2.6.7)."""
+    """A node that sends two messages, and never answers a drain (2.6.7)."""
 
     accepts_receivers = True
     given = 0

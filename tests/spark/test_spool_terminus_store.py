@@ -1,4 +1,4 @@
-"""A peer that keeps its links hears in the attach what is on the disk, and sends none of it again (``dedup=link``)."""
+"""A peer that keeps links does not resend what is on the disk (``dedup=link``)."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from trio_amqp10.spark.spool import Spool, SpoolError
 from trio_amqp10.spark.spool_receiver import SpoolReceiverError
 
 from .desk import consumed, until
+from .failures import call_at
 from .peers import lacks
 
 if TYPE_CHECKING:
@@ -27,23 +28,21 @@ def numbers(count: int) -> list[bytes]:
 
 
 class Killed(BaseException):
-    """Ends an receiver as a crash would: nobody says farewell."""
+    """Ends a receiver as a crash would: without a detach."""
 
 
 def kill_at(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the next receiver die there: what it says from then on does not reach the peer."""
+    """Let the next receiver die there: it sends nothing more to the peer."""
 
-    def die(here: str) -> None:
-        if here == place:
-            raise Killed
+    def die() -> None:
+        raise Killed
 
-    for module in ("spool_receiver", "spool_writer", "spool"):
-        monkeypatch.setattr(f"trio_amqp10.spark.{module}.passing", die)
+    call_at(monkeypatch, place, die)
     monkeypatch.setattr(amqp.Receiver, "aclose", _die_silently)
 
 
 def killed(desk: Desk, monkeypatch: pytest.MonkeyPatch, place: str, **given: str) -> Spool:
-    """An receiver that dies there; its spool."""
+    """Run a receiver that dies there; return its spool."""
     with monkeypatch.context() as patch:
         kill_at(place, patch)
         receiver, spool = desk.start(**given)
@@ -103,7 +102,7 @@ def test_tags_of_a_link_that_the_peer_has_begun_anew_mean_nothing(
 
     server.call(forget)
     assert not consumed(killed(desk, monkeypatch, "unwritten", **given))
-    assert "has begun the link 'x' anew" in caplog.text
+    assert "has started the link 'x' from scratch" in caplog.text
     desk.stop()  # what came then had tags that had been others' before
     _, spool = desk.start(**given)
     until(lambda: server.held("q") == 0)
@@ -166,7 +165,7 @@ def test_message_that_cannot_be_read_is_rejected_and_gives_its_credit_back(
 def test_spool_that_was_damaged_says_so(server: Server, desk: Desk, noted: str) -> None:
     server.address("q")
     spool = Spool(desk.folder / "spool")
-    spool.note("links", noted)
+    spool.write_note("links", noted)
     spool.close()
     with pytest.raises(SpoolError, match=r"'links' .* is damaged"):
         desk.start(dedup="link")
@@ -184,7 +183,7 @@ def test_disk_that_is_full_lets_nothing_come_until_it_has_room(
     with monkeypatch.context() as patch:
         patch.setattr("trio_amqp10.spark.spool.os.fsync", refuse)
         receiver, spool = desk.start(dedup="link")
-        until(lambda: "receiving rests until there is room" in caplog.text)
+        until(lambda: "receiving pauses until there is room" in caplog.text)
         assert (spool.end, server.held("q")) == (0, 3)
     until(lambda: spool.end == 3 and server.held("q") == 0)
     receiver.check()
@@ -199,7 +198,7 @@ def test_disk_that_fails_is_an_error_before_anything_comes(
 
     server.put("q", numbers(3))
     Spool(desk.folder / "spool").close()
-    monkeypatch.setattr(Spool, "note", fail)
+    monkeypatch.setattr(Spool, "write_note", fail)
     receiver, _ = desk.start(dedup="link")
     receiver.wait_until(lambda: False)
     with pytest.raises(SpoolReceiverError, match=r"cannot be written: .*Input/output error"):

@@ -1,4 +1,4 @@
-"""Streams from a queue, with a real Spark: what it promises, and what it was seen to do."""
+"""Streams from a queue, with a real Spark: its guarantees, and its behaviour."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from .peers import lacks
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from .failures import Failures
     from .peers import Peer
     from .server import Server
 
@@ -38,18 +39,22 @@ class Pipe:
         options |= dotted(given)
         return self.spark.readStream.format("amqp10").options(**options).load()
 
-    def start(self, *, now: bool = True, every: str = "100 milliseconds", **given: str) -> Any:
+    def start(
+        self, *, now: bool = True, once: bool = False, every: str = "100 milliseconds", **given: str
+    ) -> Any:
         writer = (
             self.source(**given)
             .writeStream.format("parquet")
             .option("path", str(self.folder / "out"))
             .option("checkpointLocation", str(self.folder / "checkpoint"))
         )
+        if once:
+            return writer.trigger(once=True).start()
         return (writer.trigger(availableNow=True) if now else writer.trigger(processingTime=every)).start()
 
-    def run(self, **given: str) -> list[int]:
+    def run(self, *, once: bool = False, **given: str) -> list[int]:
         """Take what is there; the rows of each batch."""
-        query = self.start(**given)
+        query = self.start(once=once, **given)
         assert query.awaitTermination(PATIENCE)
         return [progress["numInputRows"] for progress in query.recentProgress if progress["numInputRows"]]
 
@@ -79,6 +84,16 @@ def test_available_now_takes_what_is_there_in_limited_batches_and_ends(peer: Pee
     assert pipe.bodies() == once(2510)
 
 
+def test_once_takes_what_is_there_in_one_batch_in_the_first_run_and_in_others(peer: Peer, pipe: Pipe) -> None:
+    peer.put("q", numbered(2500))
+    assert pipe.run(once=True, maxRowsPerTrigger="1000") == [2500]
+    assert peer.held("q") == 0
+    peer.put("q", numbered(2510)[2500:])
+    assert pipe.run(once=True, minRowsPerTrigger="100") == [10]
+    assert pipe.run(once=True) == []
+    assert pipe.bodies() == once(2510)
+
+
 def test_octets_limit_a_batch(peer: Peer, pipe: Pipe) -> None:
     peer.put("q", [bytes(10_000)] * 60)
     sizes = pipe.run(maxBytesPerTrigger="200k", credit="20", minPartitions="3")
@@ -91,7 +106,7 @@ def test_queue_is_settled_while_spark_is_idle_and_the_process_ends_with_the_quer
 ) -> None:
     peer.put("q", numbered(10))
     query = pipe.start(now=False)
-    until(lambda: query.lastProgress is not None and peer.held("q") == 0, 60)
+    until(lambda: query.lastProgress is not None and peer.held("q") == 0)
     peer.put("q", numbered(13)[10:])
     until(lambda: peer.held("q") == 0)
     query.processAllAvailable()
@@ -117,12 +132,12 @@ def test_columns_arrive_as_they_were_sent(peer: Peer, pipe: Pipe) -> None:
 
 
 def test_options_may_change_while_a_batch_is_journaled_and_unfinished(
-    peer: Peer, pipe: Pipe, hooks: Path
+    peer: Peer, pipe: Pipe, failures: Failures
 ) -> None:
     peer.put("q", numbered(20))
     pipe.run(columns="seq,body", maxRowsPerTrigger="10")
     peer.put("q", numbered(30)[20:])
-    (hooks / "crash-planned").touch()
+    failures.crash("planned")
     with pytest.raises(StreamingQueryException):
         pipe.start(columns="seq,body").awaitTermination(PATIENCE)
     assert pipe.run(columns="body,properties", includeRaw="true", onDecodeError="reject") == [10]
@@ -130,23 +145,27 @@ def test_options_may_change_while_a_batch_is_journaled_and_unfinished(
 
 
 CHANGES: tuple[dict[str, str], ...] = (
-    {"mode": "queue", "credit": "3", "columns": "body,seq"},
-    {"includeRaw": "true", "propertyTypes": "true", "bodyJson": "true", "selector": "TRUE"},
-    {"maps": "false", "propertyColumns": "n long", "onDecodeError": "reject"},
-    {"lanes": "2", "backlogDelay": "5s"},
-    {"spool.maxBytes": "10k", "credit.maxBytes": "1k", "spool.flushRows": "1", "spool.flushInterval": "1ms"},
-    {"spool.transport": "inline", "minPartitions": "3", "maxRowsPerTrigger": "2"},
-    {"links": "3", "maxBytesPerTrigger": "200"},
-    {"durable": "true", "linkName": "mine", "containerId": "pipeline"},
-    {"dedup": "message-id", "dedup.window": "5000"},
-    {
-        "minRowsPerTrigger": "3",
-        "maxTriggerDelay": "1s",
-        "availableNowIdle": "1s",
-        "availableNowTimeout": "60s",
+    {"mode": "queue", "credit": "3", "columns": "body,seq"}
+    | {
+        "spool.maxBytes": "10k",
+        "credit.maxBytes": "1k",
+        "spool.flushRows": "1",
+        "spool.flushInterval": "1ms",
     },
+    {"includeRaw": "true", "propertyTypes": "true", "bodyJson": "true", "selector": "TRUE"}
+    | {"spool.transport": "inline", "minPartitions": "3", "maxRowsPerTrigger": "2"},
+    {"maps": "false", "propertyColumns": "n long", "onDecodeError": "reject"}
+    | {"lanes": "2", "backlogDelay": "5s"},
+    {"durable": "true", "linkName": "mine", "containerId": "pipeline"}
+    | {"dedup": "message-id", "dedup.window": "5000"},
+    {"links": "3", "maxBytesPerTrigger": "200"}
+    | {"minRowsPerTrigger": "3", "maxTriggerDelay": "1s"}
+    | {"availableNowIdle": "1s", "availableNowTimeout": "60s"},
 )
-"""All options of a stream but its spool and what is about the peer, each once: what a run may have that those before and after it have not."""
+"""All options of a stream that may change between runs, each once.
+
+These are all options but the spool and those of the peer.
+"""
 
 
 @lacks("selector")
@@ -188,7 +207,7 @@ def test_condition_of_the_peer_is_in_the_error_of_the_query(peer: Peer, pipe: Pi
 
 @lacks("nobody")
 def test_wrong_option_is_an_error_that_names_those_there_are(pipe: Pipe) -> None:
-    with pytest.raises(Exception, match="no option 'credits' here"):
+    with pytest.raises(Exception, match="no option 'credits' is known here"):
         pipe.source(credits="5")
 
 
@@ -208,28 +227,28 @@ def test_full_spool_does_not_stop_a_query_for_good(peer: Peer, pipe: Pipe) -> No
     assert len(sizes) > 2
 
 
-def test_crash_of_the_reader_loses_nothing(peer: Peer, pipe: Pipe, hooks: Path) -> None:
+def test_crash_of_the_reader_loses_nothing(peer: Peer, pipe: Pipe, failures: Failures) -> None:
     """At each place where it matters; the ids know what came twice."""
     count = 0
     for place in ("written", "synced", "settled", "offset", "planned"):
-        peer.put("q", numbered(count + 300)[count:])
-        count += 300
-        (hooks / f"crash-{place}").touch()
-        query = pipe.start(credit="100", dedup="message-id", maxRowsPerTrigger="100")
+        peer.put("q", numbered(count + 60)[count:])
+        count += 60
+        failures.crash(place)
+        query = pipe.start(credit="20", dedup="message-id", maxRowsPerTrigger="100")
         with pytest.raises(StreamingQueryException):
             query.awaitTermination(PATIENCE)
-        assert not (hooks / f"crash-{place}").exists(), place
+        assert failures.crashed(place), place
     until(lambda: peer.receivers("q") == 0)
-    pipe.run(credit="100", dedup="message-id")
+    pipe.run(credit="20", dedup="message-id")
     assert pipe.bodies() == once(count)
     assert peer.held("q") == 0
 
 
 def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_more(
-    peer: Peer, pipe: Pipe, hooks: Path
+    peer: Peer, pipe: Pipe, failures: Failures
 ) -> None:
     peer.put("q", numbered(500))
-    (hooks / "crash-synced").touch()
+    failures.crash("synced")
     query = pipe.start(credit="100")
     with pytest.raises(StreamingQueryException):
         query.awaitTermination(PATIENCE)
@@ -243,10 +262,10 @@ def test_crash_between_disk_and_settlement_repeats_what_was_unsettled_and_no_mor
 def test_few_rows_wait_for_more_but_not_for_ever(peer: Peer, pipe: Pipe) -> None:
     peer.put("q", numbered(30))
     query = pipe.start(now=False, minRowsPerTrigger="20", maxTriggerDelay="1s", columns="seq,body")
-    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 30, 60)
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 30)
     began = time.monotonic()
     peer.put("q", numbered(35)[30:])
-    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 35, 60)
+    until(lambda: sum(each["numInputRows"] for each in query.recentProgress) == 35)
     assert time.monotonic() - began >= 1.0
     query.stop()
     assert pipe.bodies() == once(35)

@@ -1,4 +1,4 @@
-"""Which streams there are, as the management of RabbitMQ says."""
+"""Streams that are found through the management of RabbitMQ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.rabbitmq import ManagementError, open_management
 from trio_amqp10.spark import super_streams
 from trio_amqp10.spark.connection_pool import run_in_pool
@@ -26,7 +26,7 @@ _TESTS = itertools.count(1)
 
 @pytest.fixture
 def name() -> str:
-    """Of a super stream that no other test has; what has to be encoded in an address is in it."""
+    """The name of a super stream of this test, with characters that need encoding."""
     return f"super {next(_TESTS)}"
 
 
@@ -76,7 +76,7 @@ def test_numbered_partitions_of_a_super_stream_are_found(broker: Broker, name: s
 def test_partitions_with_keys_of_their_own_are_named(broker: Broker, name: str) -> None:
     keys = ["amer", "emea"]
     declare(broker, name, keys)
-    with pytest.raises(LocalProtocolError, match="name those in option 'partitionKeys'"):
+    with pytest.raises(LocalProtocolError, match="name them in option 'partitionKeys'"):
         run_in_pool(find_ends, options(broker, superStreams=name))
     found = run_in_pool(find_ends, options(broker, superStreams=name, partitionKeys="emea,amer"))
     assert list(found) == addresses(name, ["emea", "amer"])

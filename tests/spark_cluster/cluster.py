@@ -1,6 +1,6 @@
-"""A standalone cluster: a master and workers as processes on 127.0.0.1, each ended by its own id.
+"""A standalone cluster: a master and workers as processes on 127.0.0.1.
 
-A worker may be kept from seeing folders, as another machine would be: it runs in a mount namespace of its own, where they are
+Folders may be hidden from a worker, as if it were on another machine: it runs in its own mount namespace, where they are
 empty. That needs root, or a kernel that permits user namespaces.
 """
 
@@ -21,8 +21,6 @@ import pyspark
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["WORKERS", "Cluster", "hiding"]
-
 SPARK_HOME = Path(pyspark.__file__).parent
 ROOT = Path(__file__).resolve().parents[2]
 WORKERS = ("one", "two", "hidden")
@@ -33,7 +31,10 @@ _DEPLOY = "org.apache.spark.deploy"
 
 @cache
 def hiding() -> list[str] | None:
-    """The command that gives a process mounts of its own, by root or in a user namespace; None if neither is permitted."""
+    """Return the command that gives a process its own mounts.
+
+    It needs root or a user namespace; None if neither is permitted.
+    """
     for command in (["unshare", "--mount"], ["unshare", "--user", "--map-root-user", "--mount"]):
         if subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0:
             return command
@@ -41,12 +42,15 @@ def hiding() -> list[str] | None:
 
 
 class Cluster:
-    """``with Cluster(folder, hide=[spool]) as cluster``: a master at ``cluster.url``, and workers of one core each.
+    """A master, and workers of one core: ``with Cluster(folder) as cluster``.
 
     Args:
-        folder: for logs and work.
-        hide: folders that the worker ``hidden`` does not see.
-        workers: their names.
+        folder: the folder for logs and work.
+        hide: folders that are hidden from the worker ``hidden``.
+        workers: the names of the workers.
+
+    Attributes:
+        url: of the master.
     """
 
     def __init__(self, folder: Path, hide: Sequence[Path] = (), workers: Sequence[str] = WORKERS) -> None:
@@ -82,11 +86,11 @@ class Cluster:
         self._workers[name] = self._start(name, command, hide=self._hide if name == "hidden" else ())
 
     def kill_worker(self, name: str) -> None:
-        """As if its machine were gone: the worker and its executors."""
+        """Kill a worker and its executors, as if its machine were gone."""
         _end(self._workers.pop(name), signal.SIGKILL)
 
     def executors(self, name: str) -> list[int]:
-        """Processes that run tasks for a worker, by id."""
+        """Return the ids of the processes that run tasks for a worker."""
         return [
             pid
             for pid in _descendants(self._workers[name].pid)
@@ -125,7 +129,7 @@ class Cluster:
 
 
 def _end(process: subprocess.Popen[bytes], sig: signal.Signals = signal.SIGTERM) -> None:
-    """A process that was started here, and those that it started."""
+    """End a process that was started here, and its descendants."""
     children = _descendants(process.pid)
     for pid in [process.pid, *children]:
         try:

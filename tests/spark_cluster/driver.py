@@ -1,4 +1,7 @@
-"""A program that uses a cluster, in a process of its own: ``python -m tests.spark_cluster.driver`` with what to do as JSON on stdin."""
+"""A program that uses a cluster: ``python -m tests.spark_cluster.driver``.
+
+It reads its work as JSON from the standard input.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ def session(master: str, root: str, cores: int) -> Any:
 
 
 def main() -> None:
-    """Take what is in a queue, row by row with some rest, keep which worker had it, and perhaps send it on."""
+    """Read a queue slowly, record the worker of each row, and perhaps send it on."""
     given = json.load(sys.stdin)
     prepare()
     spark = session(given["master"], given["root"], given["cores"])

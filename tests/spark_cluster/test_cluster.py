@@ -1,4 +1,4 @@
-"""A cluster of three workers: rows with the plan, a killed executor, a killed worker, and a sink under a kill."""
+"""A cluster of three workers: rows in the plan, and killed executors and workers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.spark.server import Server
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.spark import prepare
 
 from .cluster import ROOT, WORKERS, Cluster, hiding
@@ -30,7 +30,7 @@ REQUIRE = "AMQP10_SPARK_REQUIRE"
 
 
 def skip(why: str) -> None:
-    """A failure where the whole is required."""
+    """Skip a test, or fail if all tests are required."""
     if os.environ.get(REQUIRE):
         pytest.fail(why, pytrace=False)
     pytest.skip(why)
@@ -72,7 +72,7 @@ def server() -> Iterator[Server]:
 
 
 class Driver:
-    """A program in a process of its own, and what it says."""
+    """A program in its own process, and its output."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
@@ -84,7 +84,7 @@ class Driver:
             assert line, "the program has ended"
 
     def rows(self) -> list[tuple[int, str]]:
-        """What was kept: the number of each message, and the worker that had it."""
+        """Return the number of each message, and the worker that read it."""
         said, _ = self._process.communicate(timeout=PATIENCE)
         assert self._process.returncode == 0
         last = said.strip().splitlines()[-1:] or ["[]"]

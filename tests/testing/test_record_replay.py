@@ -155,7 +155,7 @@ def test_chunkings_deliver_the_same_octets_in_every_way() -> None:
 
 
 def test_tap_of_a_stream_that_cannot_be_closed_by_half_cannot_either() -> None:
-    from trio_amqp10.peer.tapped_stream import tapped
+    from trio_amqp10.amqp10.peer.tapped_stream import tapped
 
     class Whole(trio.abc.Stream):
         async def send_all(self, data: Any) -> None: ...

@@ -12,12 +12,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import trio
-from trio.testing import memory_stream_pair
+from trio.testing import memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.content import BasicProperties, Content
-from trio_amqp10.amqp091.engine import Engine
-from trio_amqp10.amqp091.events import (
+from trio_amqp10.amqp091.engine.engine import Engine
+from trio_amqp10.amqp091.engine.events import (
     Arrival,
     ChallengeAnswered,
     ChannelClosed,
@@ -26,15 +25,17 @@ from trio_amqp10.amqp091.events import (
     SecretUpdated,
     StartAnswered,
 )
-from trio_amqp10.amqp091.limits import Limits
-from trio_amqp10.amqp091.states import ChannelState
-from trio_amqp10.endpoint_role import EndpointRole
+from trio_amqp10.amqp091.engine.limits import Limits
+from trio_amqp10.amqp091.engine.states import ChannelState
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.endpoint_role import EndpointRole
 from trio_amqp10.net.pump import Pump
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.amqp091.methods import Method
+    from trio_amqp10 import amqp091
+    from trio_amqp10.amqp091.wire.methods import Method
 
 CAPABILITIES = {
     "publisher_confirms": True,
@@ -575,3 +576,9 @@ class ServerChannel:
 
     def on_channel_flow_ok(self, _arrival: Arrival) -> None:
         pass
+
+
+async def put(channel: amqp091.Channel, queue: str, *bodies: bytes) -> None:
+    for body in bodies:
+        await channel.publish("", queue, body)
+    await wait_all_tasks_blocked()

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from trio_amqp10 import amqp091
-from trio_amqp10.amqp091.client import dialling
+from trio_amqp10.net import dialling_base
 
 from .broker import Broker
 
@@ -28,8 +28,8 @@ def brokered(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractAsyncCont
     async def made(**options: Any) -> AsyncIterator[Broker]:
         async with trio.open_nursery() as nursery:
             broker = Broker(nursery, **options)
-            monkeypatch.setattr(dialling, "connect", broker.dial)
-            monkeypatch.setattr(dialling, "is_private", lambda _stream: True)
+            monkeypatch.setattr(dialling_base, "connect", broker.dial)
+            monkeypatch.setattr(dialling_base, "is_private", lambda _stream: True)
             try:
                 yield broker
             finally:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.places import ROOT
 from tests.test_docs import blocks
 
 if TYPE_CHECKING:
     import pytest
 
-PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "amqp091.rst"
+PAGE = ROOT / "docs" / "how-to" / "amqp091.rst"
 
 
 async def test_page_does_what_it_says(brokered: Any, capsys: pytest.CaptureFixture[str]) -> None:

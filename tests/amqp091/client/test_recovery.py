@@ -10,8 +10,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from trio_amqp10 import amqp091
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.amqp091.client import dialling
-from trio_amqp10.amqp091.content import BasicProperties, Content
+from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.net import dialling_base
 from trio_amqp10.sasl import AuthenticationError
 
 from .broker import Message
@@ -75,7 +75,7 @@ async def test_consumer_goes_on_after_a_loss(connected: Any, autojump_clock: Moc
             old = await consumer.receive()
             broker.sever()
             await wait_all_tasks_blocked()
-            with pytest.raises(amqp091.DeliveryLostError, match="gives the message out again"):
+            with pytest.raises(amqp091.DeliveryLostError, match="delivers the message again"):
                 old.ack()
             bodies = []
             for _ in range(3):
@@ -269,7 +269,7 @@ async def test_thousand_declarations_cost_few_round_trips(
         async def far(url: Any) -> Late:
             return Late(await broker.dial(url), 0.02)
 
-        monkeypatch.setattr(dialling, "connect", far)
+        monkeypatch.setattr(dialling_base, "connect", far)
         backoff = amqp091.Backoff(initial=1, jitter=False)
         async with (
             amqp091.open_connection(URL, reconnect=backoff) as connection,

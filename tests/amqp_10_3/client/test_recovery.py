@@ -9,11 +9,11 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from tests.container.protocols.served import Redialled, redialled
+from tests.container.served import Redialled, redialled
 from trio_amqp10 import amqp_10_3
-from trio_amqp10.amqp091.client import DeliveryLostError, dialling
+from trio_amqp10.amqp091.client import DeliveryLostError
+from trio_amqp10.amqp_10_3.server.protocol import Amqp103
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_10_3.protocol import Amqp103
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -26,7 +26,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Redialled]:
     """A container with a queue ``q``; every dial reaches it."""
     container = Container()
     container.add_queue("q")
-    async with redialled(Amqp103(container), dialling, monkeypatch) as made:
+    async with redialled(Amqp103(container), monkeypatch) as made:
         yield made
 
 

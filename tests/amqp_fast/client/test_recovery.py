@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from tests.container.protocols.served import Redialled, redialled
+from tests.container.served import Redialled, redialled
 from trio_amqp10 import amqp_fast
-from trio_amqp10.amqp_fast.client import dial
-from trio_amqp10.amqp_fast.limits import Limits
+from trio_amqp10.amqp_fast.engine.limits import Limits
+from trio_amqp10.amqp_fast.server.protocol import AmqpFast
 from trio_amqp10.container import Container
-from trio_amqp10.container.protocols.amqp_fast.protocol import AmqpFast
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.backoff import Backoff
 from trio_amqp10.sasl import Server
 
-from .test_client import with_nodes
+from .linked import with_nodes
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator
@@ -36,7 +35,7 @@ def container() -> Container:
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch, container: Container) -> AsyncIterator[Redialled]:
     """Every dial reaches the container."""
-    async with redialled(AmqpFast(container), dial, monkeypatch) as made:
+    async with redialled(AmqpFast(container), monkeypatch) as made:
         yield made
 
 
@@ -67,7 +66,7 @@ async def test_handle_goes_on_after_a_loss(server: Redialled, autojump_clock: Mo
         await server.sever()
         await restored(changes)
         for settle in (old.ack, old.unget):
-            with pytest.raises(amqp_fast.DeliveryLostError, match="gives it out again"):
+            with pytest.raises(amqp_fast.DeliveryLostError, match="sends it again"):
                 settle()
         found = []
         for _ in range(3):
@@ -413,3 +412,22 @@ async def test_large_message_comes_on_where_it_broke_off(
         assert (delivery.body, delivery.redelivered) == (body, True)
         assert server.streams[-1].read < len(body) - 60_000 + 3 * 4096
         delivery.ack()
+
+
+async def test_server_that_is_silent_in_its_handshake_of_tls_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    theirs: list[trio.abc.Stream] = []
+
+    async def silent(_url: Any) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        ours, other = memory_stream_pair()
+        theirs.append(other)
+        return ours
+
+    monkeypatch.setattr("trio_amqp10.net.dialling_base.connect", silent)
+    limits = Limits(handshake_timeout=3)
+    with pytest.raises(amqp_fast.ConnectionClosedError, match="no answer within 3 s"):
+        async with amqp_fast.open_connection("amqp-fasts://server", limits=limits):
+            raise AssertionError
+    assert trio.current_time() == 3

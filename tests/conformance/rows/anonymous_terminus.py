@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MUST, MUST_NOT, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "A-2.2-1",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RECOMMENDED, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _PUT_TOKEN = (
     "not offered: a token is put by a request, and its reply has a status, as in the drafts before this one"
 )
@@ -127,5 +125,5 @@ REQUIREMENTS = [
         "its sasl-init has a token at least, and more follow by challenge and response",
         gap=_AMQPCBS,
     ),
-    need("F-5.3-3", MUST, "its sasl-outcome says whether all tokens were taken", gap=_AMQPCBS),
+    need("F-5.3-3", MUST, "its sasl-outcome shows whether all tokens were accepted", gap=_AMQPCBS),
 ]

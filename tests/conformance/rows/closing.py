@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MUST, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _ERROR_WITHOUT_DETAILS = Change(
     'description=f"{about}{fault.description}"[: TEXT_LIMIT - len(rule)] + rule', "description=None"
 )

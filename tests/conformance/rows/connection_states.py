@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _NOTHING_IS_DISCARDED = Change(
     "        elif self.state is ConnectionState.OPENED or self.state is ConnectionState.OPEN_RCVD:\n",
     "        else:\n",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS", "TIMER_IN_ANY_STATE"]
-
 _FRAME_LIMIT_IGNORED = Change(
     "self.frame_size = min(max_frame_size, PEER_FRAME_CAP)", "self.frame_size = PEER_FRAME_CAP"
 )
@@ -13,7 +11,9 @@ _CHANNEL_LIMIT_IGNORED = Change(
     "self._remote_max = channel_max\n",
     "self._remote_max = self._max\n",
 )
-_HANDLE_LIMIT_IGNORED = Change("limit = min(limit, self.remote.handle_max)", "pass")
+_HANDLE_LIMIT_IGNORED = Change(
+    "limit if self.remote is None else min(limit, self.remote.handle_max)", "limit"
+)
 _CLOSE_WITHOUT_ERROR = Change("encode(Close(error=error))", "encode(Close())")
 _CLOSE_ON_CHANNEL_1 = Change("encode_frame(0, encode(Close", "encode_frame(1, encode(Close")
 TIMER_IN_ANY_STATE = Change(
@@ -59,8 +59,8 @@ REQUIREMENTS = [
         "channel 0 is the only one until the peer's open was read",
         "one_session_begins_before_the_peers_open_on_channel_0",
         mutant=Change(
-            "self._remote_max = 0  # Before",
-            "self._remote_max = channel_max  # Before",
+            "self._remote_max = 0  # only",
+            "self._remote_max = channel_max  # only",
         ),
     ),
     need(
@@ -129,12 +129,12 @@ REQUIREMENTS = [
                 "        if False:\n            self.check(",
             ),
             Change(
-                "self._remote_max = 0  # Before",
-                "self._remote_max = channel_max  # Before",
+                "self._remote_max = 0  # only",
+                "self._remote_max = channel_max  # only",
             ),
             Change("            if largest > max_frame_size:", "            if False:"),
         ),
-        gap="handles above 0 are used before the peer has said how many it takes",
+        gap="handles above 0 are used before the peer has announced its maximum",
     ),
     need(
         "2.4.3-1",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.6.7-1",
@@ -80,7 +78,7 @@ REQUIREMENTS = [
     need(
         "2.6.7-3",
         RULE,
-        "the receiver's is the last one that it was told, and one more for each delivery that came since",
+        "the receiver's is the last one that it received, and one more for each delivery since",
         "flow_of_a_receiver_says_the_last_count_that_it_knows",
         "drain_ends_when_the_sender_gives_the_credit_up",
     ),
@@ -220,7 +218,7 @@ REQUIREMENTS = [
     need(
         "2.6.7-13",
         RULE,
-        "drain of the sender is what the receiver said last",
+        "drain of the sender is the last value of the receiver",
         "flow_of_a_sender_says_its_count_and_the_receivers_last_credit_and_drain",
     ),
     need(
@@ -243,7 +241,7 @@ REQUIREMENTS = [
     need(
         "2.6.7-16",
         MUST,
-        "drain and nothing to send: the sender's count goes up to the limit, and a flow says so",
+        "drain and nothing to send: the sender's count goes up to the limit, and a flow reports it",
         "drained_gives_the_credit_up_and_says_so",
         "drain_brings_both_ends_to_the_same_count_when_nothing_is_to_be_sent",
         mutants=(
@@ -270,7 +268,7 @@ REQUIREMENTS = [
     need(
         "2.6.7-19",
         MAY,
-        "delivery-count may begin anywhere; the sender's attach says where",
+        "delivery-count may begin anywhere; the sender's attach has the first value",
         "attach_of_a_sender_says_where_its_count_begins",
     ),
     need(
@@ -305,7 +303,7 @@ REQUIREMENTS = [
     need(
         "2.6.10-2",
         MAY,
-        "echo may tell the receiver when the link has come to rest",
+        "by echo the receiver may learn when the link has come to rest",
         "receiver_may_ask_when_its_link_has_come_to_rest",
         gap="the engine offers it; a receiver drains instead",
     ),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _REDIRECTED_HOSTNAME_FORGOTTEN = Change(
     "return DialTarget(replace(place.url, host=host, port=port), error.hostname or host)",
     "return DialTarget(replace(place.url, host=host, port=port), host)",
@@ -15,14 +13,14 @@ REQUIREMENTS = [
     need(
         "2.8.2-1",
         RULE,
-        "a sender sends its deliveries unsettled, settled, or each as it likes, as its settle mode says",
+        "a sender sends its deliveries unsettled, settled, or each as it likes, according to its settle mode",
         "send_settles_as_the_mode_of_the_link_says",
         "mixed_sender_settles_delivery_by_delivery",
     ),
     need(
         "2.8.3-1",
         RULE,
-        "a receiver settles first, or after the sender has, as its settle mode says",
+        "a receiver settles first, or after the sender has, according to its settle mode",
         "both_ends_forget_as_their_modes_say",
         "receiver_that_settles_second_waits_for_the_senders_word",
     ),
@@ -77,7 +75,7 @@ REQUIREMENTS = [
         "the keys of a map of fields are symbols, and none is null",
         "symbol_keyed_map_sends_str_keys_as_symbols",
         "[field-keys]",
-        gap="written so; keys of other types are taken from a peer unless ``Strict.field_keys`` says otherwise",
+        gap="written so; keys of other types are accepted from a peer unless ``Strict.field_keys`` is true",
     ),
     need(
         "2.8.14-1",
@@ -88,7 +86,7 @@ REQUIREMENTS = [
     need(
         "2.8.15-1",
         RULE,
-        "each condition of 2.8.15 to 2.8.18 is used for what it says",
+        "each condition of 2.8.15 to 2.8.18 is used for its definition",
         "conditions_are_those_of_the_standard",
         "rule_ends_what_it_says_by_its_name_when_it_is_broken",
         "cancelled_service_closes_every_connection_with_forced",

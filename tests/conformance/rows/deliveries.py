@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.6.11-1",
         RULE,
-        "a message may take several transfers; more says that others follow",
+        "a message may take several transfers; more means that others follow",
         "first_transfer_names_the_delivery_and_later_ones_leave_that_out",
         "deliveries_come_whole_however_they_are_cut_and_interleaved",
     ),
@@ -93,7 +91,7 @@ REQUIREMENTS = [
     need(
         "2.6.12-5",
         MAY,
-        "a receiver may tell states that are not terminal by a disposition",
+        "a receiver may report states that are not terminal by a disposition",
         "receiver_may_tell_how_far_it_has_come_before_its_outcome",
     ),
     need(
@@ -107,20 +105,20 @@ REQUIREMENTS = [
     need(
         "2.6.12-7",
         RULE,
-        "a sender tells once that it has settled",
+        "a sender reports once that it has settled",
         "settlement_of_a_sender_is_told_once",
     ),
     need(
         "2.6.12-8",
         RULE,
-        "a receiver need not tell that it settles what the sender has settled",
+        "a receiver need not report that it settles what the sender has settled",
         "receiver_keeps_what_the_sender_settled_first_and_tells_nobody_of_its_outcome",
         "outcome_of_a_settled_delivery_is_kept_and_told_to_nobody",
     ),
     need(
         "2.6.12-9",
         SHOULD,
-        "a sender that comes to a terminal state by itself says so, and settles when the receiver has confirmed it",
+        "a sender that comes to a terminal state by itself reports it, and settles when the receiver has confirmed it",
         gap="not offered: a sender here comes to no outcome by itself; it settles without a state, or aborts",
     ),
     need(
@@ -128,9 +126,9 @@ REQUIREMENTS = [
         RULE,
         "sent settled is at most once; the receiver first is at least once; the sender first is exactly once",
         "both_ends_forget_as_their_modes_say",
-        "engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
-        "engine/test_exactly_once:exactly_once_survives_cuts_while_it_is_taken_up",
-        "engine/test_exactly_once:at_least_once_loses_nothing",
+        "amqp10/engine/test_exactly_once:exactly_once_survives_a_cut_before_any_octet",
+        "amqp10/engine/test_exactly_once:exactly_once_survives_cuts_while_the_links_are_resumed",
+        "amqp10/engine/test_exactly_once:at_least_once_loses_nothing",
     ),
     need(
         "2.6.12-11",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.7.6-1",
@@ -17,7 +15,7 @@ REQUIREMENTS = [
     need(
         "2.7.6-2",
         MUST,
-        "all of the direction that its role says",
+        "all of the direction that its role gives",
         "disposition_is_for_the_direction_that_its_role_says",
         "row_53_dispositions_of_the_wrong_end_touch_nothing",
         mutant=Change(
@@ -56,9 +54,9 @@ REQUIREMENTS = [
                 "if False:\n                self.settlement",
             ),
             Change(
-                "        elif error is not None:\n            if error.condition",
+                "        elif error is not None:\n            # The link",
                 "        elif error is None:\n            if self.terminus is not None:\n"
-                "                self.session.settlement.forget(self)\n        else:\n            if error.condition",
+                "                self.session.settlement.forget(self)\n        else:\n            # The link",
             ),
         ),
     ),
@@ -73,7 +71,7 @@ REQUIREMENTS = [
     need(
         "2.7.6-7",
         RULE,
-        "settled: the end that says so holds the deliveries no more",
+        "settled: the end that sends it holds the deliveries no more",
         "ranges_settle_what_a_model_of_single_ids_says",
         "receiver_keeps_what_the_sender_settled_first_and_tells_nobody_of_its_outcome",
     ),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MUST, MUST_NOT, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _FUNCTIONS = "not offered: expressions have no functions, and a call is an error of syntax"
 
 REQUIREMENTS = [
@@ -164,7 +162,7 @@ REQUIREMENTS = [
         "E-7.1-2",
         SHOULD,
         "a limit that a filter exceeds is logged, and reported to the peer by a general error",
-        gap="not offered: the detach says which limit it is, as it does of any malformed filter, and nothing is logged",
+        gap="not offered: the detach names the limit, as for any malformed filter, and nothing is logged",
     ),
     need(
         "E-7.2-1",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _GROUPS = "not offered: no filters that contain filters"
 _SIMPLE = "not offered: a filter compares simple values only"
 
@@ -38,7 +36,7 @@ REQUIREMENTS = [
     need(
         "E-2.2-1",
         MUST,
-        "the capabilities of a connection say which types of filters the container applies",
+        "the capabilities of a connection name the types of filters that the container applies",
         "answer_echoes_the_filters_that_are_applied_and_drops_those_that_are_not_known",
         mutant=_CAPABILITIES,
     ),
@@ -113,7 +111,7 @@ REQUIREMENTS = [
         "filter_of_properties_raises_when_a_field_is_unknown_or_of_another_type",
         mutants=(
             Change('raise FilterError(f"properties has no field {excerpt(name)}")', "continue"),
-            Change('raise FilterError(f"a properties filter in which {error}") from None', "continue"),
+            Change('raise FilterError(f"a properties filter: {error}") from None', "continue"),
         ),
         gap="there is no filter of the header",
     ),

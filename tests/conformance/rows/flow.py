@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.7.4-1",
@@ -92,7 +90,7 @@ REQUIREMENTS = [
     need(
         "2.7.4-11",
         RULE,
-        "a receiver's flow has the available that the sender said last",
+        "a receiver's flow has the last available of the sender",
         "flow_of_a_receiver_says_what_the_sender_last_had_available",
     ),
     need(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.3.1-1",
@@ -52,7 +50,7 @@ REQUIREMENTS = [
     need(
         "2.3.1-5",
         MAY,
-        "octets 6 and 7 of the header mean what the type of the frame says: in a SASL frame, nothing",
+        "the type of the frame defines octets 6 and 7 of the header: in a SASL frame, they mean nothing",
         "layer_ignores_the_channel_and_the_extended_header",
     ),
     need(

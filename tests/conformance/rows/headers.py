@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _NO_HEADER_WRITTEN = Change(
     "        self._chunks.append(octets)\n        self.size += len(octets)\n\n    def write_frame",
     "\n    def write_frame",
@@ -54,7 +52,10 @@ REQUIREMENTS = [
         "[protocol-header]",
         mutants=(
             _OTHER_VERSION_WRITTEN,
-            Change('raise PROTOCOL_HEADER.broken(f"expected an AMQP', 'return None  # (f"expected an AMQP'),
+            Change(
+                '    raise PROTOCOL_HEADER.broken(\n        f"expected an AMQP',
+                '    return None\n    raise PROTOCOL_HEADER.broken(\n        f"expected an AMQP',
+            ),
         ),
     ),
     need(

@@ -6,14 +6,11 @@ from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, Cha
 
 from .connections import TIMER_IN_ANY_STATE
 
-__all__ = ["REQUIREMENTS"]
-
-
 REQUIREMENTS = [
     need(
         "2.4.5-1",
         SHOULD,
-        "a peer that is silent for longer than the time-out is sent a close with an error that says so",
+        "a peer that is silent for longer than the time-out is sent a close with an error that states this",
         "row_36_silent_peer_is_told_so_and_given_up_later",
         "[idle]",
         mutant=Change(
@@ -82,7 +79,7 @@ REQUIREMENTS = [
     need(
         "2.4.5-8",
         MAY,
-        "an empty frame is sent when there is nothing else to say",
+        "an empty frame is sent when there is nothing else to send",
         "connection_keeps_alive_what_the_peer_would_give_up",
         "idle_calls_for_a_heartbeat_when_nothing_was_written_in_a_quarter",
         mutants=(
@@ -150,7 +147,7 @@ REQUIREMENTS = [
     need(
         "2.4.5-15",
         SHOULD,
-        "an end that finds that it was silent for longer than the peer's time-out closes with an error that says so",
+        "an end that finds that it was silent for longer than the peer's time-out closes with an error that states this",
         "connection_that_stood_still_for_longer_than_the_peer_waits_closes_with_an_error",
         "idle_finds_silence_of_its_own_when_a_look_comes_much_too_late",
         mutant=Change("silence >= 8 * self._quarter else None", "False else None"),

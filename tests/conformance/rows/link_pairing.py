@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "B-2-1",
@@ -17,7 +15,7 @@ REQUIREMENTS = [
             Change("return {_PAIRED: True} if", "return None if"),
             Change("outlet.pair == inlet.pair", "True"),
         ),
-        gap="the links may belong to two sessions of a connection, and need not say ``paired``",
+        gap="the links may belong to two sessions of a connection, and need not have ``paired``",
     ),
     need(
         "B-2-2",

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _DRAFT_16 = "not offered: the product has the operations of the early drafts"
 
 REQUIREMENTS = [
@@ -19,8 +17,8 @@ REQUIREMENTS = [
         "no identity",
         "top_names_the_management_node_itself_in_its_requests",
         mutants=(
-            Change('            "type": "org.amqp.management",\n', ""),
-            Change('            "name": "self",\n', ""),
+            Change('    "type": "org.amqp.management",\n', ""),
+            Change('    "name": "self",\n', ""),
         ),
         gap="the container takes such requests without a type and a name too",
     ),

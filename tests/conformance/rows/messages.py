@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _COUNTS = "queue_gives_a_message_again_with_the_count_and_first_acquirer_that_its_end_leaves"
 _URGENT = "queue_gives_urgent_messages_first_and_keeps_order_among_equals"
 _TEN = "queue_tells_ten_priorities_apart_and_takes_those_above_as_the_highest"
@@ -35,7 +33,7 @@ REQUIREMENTS = [
     need(
         "3.2-3",
         MUST_NOT,
-        "a node on the way encodes a section of the bare message anew",
+        "a node on the way encodes a section of the bare message again",
         "intermediary_changes_the_header_and_leaves_the_bare_message",
         "bare_is_what_came_between_the_annotations_and_the_footer",
         "bare_message_leaves_the_relay_as_it_came",
@@ -159,14 +157,14 @@ REQUIREMENTS = [
         RULE,
         "ttl counts from the arrival of the message at a node",
         "queue_gives_a_message_on_with_what_is_left_of_its_ttl",
-        "queue_drops_what_has_lived_for_its_ttl",
+        "queue_drops_messages_after_their_ttl",
         "message_goes_on_to_expire_when_the_container_starts_again",
     ),
     need(
         "3.2.1-12",
         RULE,
         "a message that has outlived its ttl is dropped, or is a dead letter",
-        "queue_drops_what_has_lived_for_its_ttl",
+        "queue_drops_messages_after_their_ttl",
         "expired_message_goes_to_the_dead_letters_and_expires_no_more",
     ),
     need(
@@ -175,7 +173,7 @@ REQUIREMENTS = [
         "a message goes on with what is left of its ttl",
         "queue_gives_a_message_on_with_what_is_left_of_its_ttl",
         "queue_shows_no_expired_message_and_ages_the_copies",
-        "queue_drops_what_is_past_its_absolute_expiry_time",
+        "queue_drops_messages_after_their_absolute_expiry_time",
         mutant=Change("        message.ttl = left", "        message.ttl = self._ttl"),
     ),
     need(
@@ -200,7 +198,7 @@ REQUIREMENTS = [
     need(
         "3.2.1-17",
         RULE,
-        "delivery-count goes up as the outcome says that is settled at the sender",
+        "delivery-count goes up according to the outcome that is settled at the sender",
         _COUNTS,
         "dead_letter_of_a_rejected_message_has_its_delivery_count_raised",
         "queue_applies_the_default_outcome_to_what_is_unsettled_when_its_link_goes",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "2.1.1-1",
@@ -42,9 +40,9 @@ REQUIREMENTS = [
         "session_carries_any_number_of_links_of_both_directions",
         "handles_are_used_up_to_handle_max_and_no_further",
         mutants=(
-            Change("        if handle > limit:", "        if handle > 1:"),
-            Change("        if handle > limit:", "        if handle >= limit:"),
-            Change("        if handle > limit:", "        if False:"),
+            Change("        if handle > self._handle_limit:", "        if handle > 1:"),
+            Change("        if handle > self._handle_limit:", "        if handle >= self._handle_limit:"),
+            Change("        if handle > self._handle_limit:", "        if False:"),
         ),
     ),
     need(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _COUNTS = "queue_gives_a_message_again_with_the_count_and_first_acquirer_that_its_end_leaves"
 _DEFAULT = "queue_applies_the_default_outcome_to_what_is_unsettled_when_its_link_goes"
 _MERGES = "queue_counts_a_failed_attempt_and_merges_annotations_when_modified"
@@ -34,7 +32,7 @@ REQUIREMENTS = [
     need(
         "3.3-4",
         RULE,
-        "what becomes of it then, the receiver's state says; where that is not known, the source's default-outcome",
+        "the receiver's state then decides about it; if that is not known, the source's default-outcome does",
         _COUNTS,
         _DEFAULT,
     ),
@@ -42,7 +40,7 @@ REQUIREMENTS = [
         "3.3-5",
         RULE,
         "a node may archive a message by itself, as when its ttl is over; no state of a receiver brings it back",
-        "queue_drops_what_has_lived_for_its_ttl",
+        "queue_drops_messages_after_their_ttl",
         "queue_drops_an_expired_message_when_it_comes_back",
         gap="a message that a receiver has when its ttl is over is acquired until that receiver has settled it",
     ),
@@ -76,7 +74,7 @@ REQUIREMENTS = [
         "received at a source: the first octet that it can still send",
         "attach_says_which_deliveries_have_an_outcome_when_the_link_is_taken_up",
         _PLACES,
-        gap="a sender keeps whole messages: its map says no such place, and it can begin anywhere",
+        gap="a sender keeps whole messages: its map has no such place, and it can begin anywhere",
     ),
     need(
         "3.4.1-3",
@@ -90,16 +88,17 @@ REQUIREMENTS = [
     need(
         "3.4.1-4",
         MUST_NOT,
-        "a sender says received in any other transfer, or in a disposition",
+        "a sender sends received in any other transfer, or in a disposition",
         "resending_cuts_into_frames_and_names_its_place_once",
         "sender_settles_without_a_state_when_the_receiver_has_told_only_how_far_it_has_come",
         mutants=(
             Change(
-                "        if isinstance(state, Received):\n            state = None  # where",
-                "        # where",
+                "        if isinstance(state, Received):\n            state = None  # only",
+                "        # only",
             ),
             Change(
-                "        if isinstance(state, Received):\n            state = None  # how", "        # how"
+                "        if isinstance(state, Received):\n            state = None  # a sender",
+                "        # a sender",
             ),
         ),
     ),
@@ -120,7 +119,7 @@ REQUIREMENTS = [
     need(
         "3.4.2-2",
         RULE,
-        "the transfers that are left are sent all the same, unless the delivery is aborted",
+        "the transfers that are left are sent anyway, unless the delivery is aborted",
         "message_in_parts_is_sent_to_its_end_when_its_outcome_comes_before",
         "accept_before_the_end_is_legal_and_reading_goes_on",
     ),
@@ -197,7 +196,7 @@ REQUIREMENTS = [
         "3.4.4-3",
         MAY,
         "a source comes to released by itself, as when a lock has run out",
-        gap="not offered: a message that is taken from a receiver which said nothing of it counts as a failed attempt",
+        gap="not offered: a message that is taken from a receiver without an outcome counts as a failed attempt",
     ),
     need(
         "3.4.5-1",
@@ -216,7 +215,7 @@ REQUIREMENTS = [
     need(
         "3.4.5-3",
         SHOULD,
-        "modified at a target: the message was not processed, and the node changes it as that says",
+        "modified at a target: the message was not processed, and the node changes it accordingly",
         _MERGES,
         _FOLLOWS,
         mutant=Change(

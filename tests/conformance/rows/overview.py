@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RECOMMENDED, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "0.1-1",
@@ -20,7 +18,7 @@ REQUIREMENTS = [
     need(
         "0.2-1",
         MUST,
-        "negotiate the version, then parse, process and produce frames as Parts 1 to 5 say",
+        "negotiate the version, then parse, process and produce frames as in Parts 1 to 5",
         gap="shown elsewhere: by the rows of those parts",
     ),
     need(
@@ -54,7 +52,7 @@ REQUIREMENTS = [
     need(
         "0.2-6",
         MUST,
-        "answer as Part 2 says where a behaviour of it is not offered",
+        "answer as Part 2 defines if one of its behaviours is not offered",
         gap="shown elsewhere: by the rows of Part 2",
     ),
     need(
@@ -72,7 +70,7 @@ REQUIREMENTS = [
     need(
         "0.2-9",
         MUST,
-        "answer as Part 3 says where a behaviour of it is not offered",
+        "answer as Part 3 defines if one of its behaviours is not offered",
         gap="shown elsewhere: by the rows of Part 3",
     ),
     need(
@@ -114,7 +112,7 @@ REQUIREMENTS = [
     need(
         "0.2-14",
         MUST,
-        "answer as Part 4 says where a behaviour of it is not offered",
+        "answer as Part 4 defines if one of its behaviours is not offered",
         gap="shown elsewhere: by the rows of Part 4",
     ),
     need(

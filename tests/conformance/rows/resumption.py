@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _AS_NEW = Change("steps.append((sent, _NOT_THERE))", "pass")
 _NEVER_RESUMED = Change("resume = theirs is not _NOT_THERE", "resume = True")
 _NOTHING_DROPPED = Change("return delivery, have[:offset]", "return delivery, have")
@@ -106,21 +104,21 @@ REQUIREMENTS = [
     need(
         "3.4.6-13",
         MAY,
-        "where it cannot be sent again, the application may be told that it may be lost",
+        "if it cannot be sent again, the application may be notified that it may be lost",
         "resending_leaves_in_doubt_what_has_no_outcome_when_the_receiver_forgot_the_link",
         "outcome_is_in_doubt_when_the_peer_forgot_the_link",
     ),
     need(
         "3.4.6-14",
         MUST,
-        "where the sender's map says from where it can go on, the receiver drops what it has already too",
+        "if the sender's map has the position from which it can go on, the receiver drops what it has already too",
         "resumed_delivery_goes_on_where_the_sender_says",
         mutant=_NOTHING_DROPPED,
     ),
     need(
         "3.4.6-15",
         RULE,
-        "a delivery that cannot go on is aborted by a transfer that resumes it, and then sent as new or told as lost",
+        "a delivery that cannot go on is aborted by a transfer that resumes it, and then sent as new or reported as lost",
         "delivery_that_the_sender_aborts_is_handed_out_when_it_is_sent_as_new",
         gap="shown for a receiver: our sender keeps each message whole, and so can always go on",
     ),
@@ -150,7 +148,7 @@ REQUIREMENTS = [
         "what the sender has an outcome for and the receiver does not hold need not be sent again",
         "resending_settles_without_a_word_when_only_the_sender_holds_an_outcome",
         mutant=Change(
-            "elif final(sent.delivery.state) is not None:\n            _settle(link, terminus, sent)",
+            "elif final(sent.delivery.state) is not None:\n            # The receiver has settled it, and its outcome is known here: settle (2.6.12).\n            _settle(link, terminus, sent)",
             "elif False:\n            pass",
         ),
     ),
@@ -184,7 +182,7 @@ REQUIREMENTS = [
     need(
         "3.4.6-21",
         MUST,
-        "where the outcomes differ, the sender says its own again",
+        "if the outcomes differ, the sender sends its own again",
         "resending_settles_with_its_own_outcome_when_both_hold_one",
         mutant=Change("state=None if abort else delivery.state,", "state=there,"),
     ),

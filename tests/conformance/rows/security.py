@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "5.1-1",
@@ -243,7 +241,8 @@ REQUIREMENTS = [
         "row_12_mechanism_that_was_not_offered_is_a_failure",
         "row_12_server_refuses_a_mechanism_that_it_did_not_offer",
         mutant=Change(
-            "            self._fail(SaslCode.AUTH)  # (5.3.3.2)", "            self._fail(SaslCode.SYS)"
+            "            self._fail(SaslCode.AUTH)  # the client",
+            "            self._fail(SaslCode.SYS)  # the client",
         ),
     ),
     need(
@@ -286,7 +285,7 @@ REQUIREMENTS = [
     need(
         "5.3.3.5-1",
         MUST,
-        "after an outcome of ok, protocol headers are exchanged anew",
+        "after an outcome of ok, protocol headers are exchanged again",
         "stack_authenticates_and_reads_on_when_all_comes_in_one_read",
         "dialler_writes_no_octet_of_amqp_before_the_outcome_is_ok",
         mutants=(

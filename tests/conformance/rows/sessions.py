@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RECOMMENDED, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _SESSION_FAULT_WITHOUT_ERROR = Change(
     "        self.end(error)\n        self.emit_ended(error)",
     "        self.end()\n        self.emit_ended(error)",
@@ -30,9 +28,9 @@ REQUIREMENTS = [
         "session_carries_any_number_of_links_of_both_directions",
         "handles_are_used_up_to_handle_max_and_no_further",
         mutants=(
-            Change("        if handle > limit:", "        if handle > 1:"),
-            Change("        if handle > limit:", "        if handle >= limit:"),
-            Change("        if handle > limit:", "        if False:"),
+            Change("        if handle > self._handle_limit:", "        if handle > 1:"),
+            Change("        if handle > self._handle_limit:", "        if handle >= self._handle_limit:"),
+            Change("        if handle > self._handle_limit:", "        if False:"),
         ),
     ),
     need(
@@ -84,7 +82,7 @@ REQUIREMENTS = [
         mutants=(
             Change("if self._free.lowest() <= self._highest():", "if True:"),
             Change(
-                "            self._resting[session.channel] = None",
+                "            self._cooling[session.channel] = None",
                 "            self._free.free(session.channel)",
             ),
         ),
@@ -154,7 +152,7 @@ REQUIREMENTS = [
     need(
         "2.5.4-1",
         MUST,
-        "a session that cannot process its input ends with the error that says why",
+        "a session that cannot process its input ends with an error that gives the reason",
         "row_44_transfer_beyond_the_window_ends_the_session",
         "session_says_its_fault_in_order_when_nothing_was_answered_yet",
         mutant=_SESSION_FAULT_WITHOUT_ERROR,
@@ -192,7 +190,7 @@ REQUIREMENTS = [
         "session_echoes_a_flow_that_came_before_it_was_answered",
         "session_echoes_a_flow_of_a_link_when_its_attach_is_answered",
         mutants=(
-            Change("        self.dirty()  # flows that were", "        # flows that were"),
+            Change("        self.mark_dirty()  # flows may", "        # flows may"),
             Change(
                 "        if link.state in WITH_HANDLE and link in self._later_flows:", "        if False:"
             ),
@@ -275,7 +273,7 @@ REQUIREMENTS = [
     need(
         "2.5.6-4",
         MUST,
-        "remote-incoming-window goes down by one with each transfer that is sent, and is computed anew from each flow",
+        "remote-incoming-window goes down by one with each transfer that is sent, and is computed again from each flow",
         "remote_window_equals_the_naive_sum_after_each_flow",
         "session_sends_no_more_transfers_than_the_window_of_the_peer_has_room_for",
         mutants=(
@@ -289,7 +287,7 @@ REQUIREMENTS = [
     need(
         "2.5.6-5",
         MUST,
-        "remote-outgoing-window goes down by one with each transfer that is received, and is set anew by each flow",
+        "remote-outgoing-window goes down by one with each transfer that is received, and is set again by each flow",
         "received_counts_until_the_room_is_used_up",
         "remote_window_equals_the_naive_sum_after_each_flow",
         mutants=(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 REQUIREMENTS = [
     need(
         "C-1-1",
@@ -45,7 +43,7 @@ REQUIREMENTS = [
         "detection_is_told_to_who_asks",
         "connection_of_another_container_is_not_in_the_way",
         mutant=Change("UInt(STRONG)", "UInt(1)"),
-        gap="our container detects strongly always; a client tells its program which of the two the peer does",
+        gap="our container detects strongly always; a client shows its program which of the two the peer does",
     ),
     need(
         "C-4-1",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _ASKED_BY_NAME = (
     Change("if terminus.dynamic and terminus.address is not None:", "if False:"),
     Change("if asked.dynamic and asked.address is not None:", "if False:"),
@@ -41,7 +39,7 @@ REQUIREMENTS = [
         "the source of a link that copies keeps what it needs for that",
         "queue_shows_all_messages_in_order_and_keeps_them_when_copied",
         mutant=Change("seen[rank] = entry.order", "pass"),
-        gap="while the link is attached: nothing of such a source is kept then, and the answer says so "
+        gap="while the link is attached: nothing of such a source is kept then, and the answer shows it "
         "(``test_answer_to_a_browser_says_that_nothing_is_kept_and_another_link_sees_all_again``)",
     ),
     need(
@@ -63,7 +61,7 @@ REQUIREMENTS = [
     need(
         "3.5.3-2",
         MUST,
-        "the sender that has made the node says its address",
+        "the sender that has made the node sends its address",
         "dynamic_source_is_a_queue_for_any_connection_until_its_link_goes",
         "accepting_a_dynamic_node_needs_the_address_that_was_made",
         mutants=(_NOT_NAMED, Change("        check_made(source)\n", "")),
@@ -89,7 +87,7 @@ REQUIREMENTS = [
                 "dynamic_node_properties=asked.dynamic_node_properties,",
             ),
         ),
-        gap="from a peer that sets it all the same it is ignored",
+        gap="from a peer that sets it anyway it is ignored",
     ),
     need(
         "3.5.3-5",
@@ -100,7 +98,7 @@ REQUIREMENTS = [
     need(
         "3.5.3-6",
         MUST,
-        "a sender with more than one distribution-mode says which it is",
+        "a sender with more than one distribution-mode names the one in use",
         "queue_shows_all_messages_in_order_and_keeps_them_when_copied",
         "queue_leases_what_it_moves_and_leaves_what_it_copies",
         "lasting_subscription_that_all_share_is_found_by_its_name_alone",
@@ -118,14 +116,14 @@ REQUIREMENTS = [
     need(
         "3.5.3-7",
         MAY,
-        "a receiver may say which it wishes",
+        "a receiver may name the one that it wishes",
         "queue_shows_all_messages_in_order_and_keeps_them_when_copied",
         "browser_with_a_filter_sees_what_matches_and_takes_nothing",
     ),
     need(
         "3.5.3-8",
         RULE,
-        "a receiver says which filter it wants, a sender which is in place",
+        "a receiver names the filter that it wants, a sender the filter that is in place",
         "answer_echoes_the_filters_that_are_applied_and_drops_those_that_are_not_known",
         "answer_echoes_no_filter_where_the_node_applies_none",
     ),
@@ -181,14 +179,14 @@ REQUIREMENTS = [
         "consumer_that_releases_detaches_a_sender_whose_source_has_nothing_but_accepted",
         "[permitted-outcome]",
         "row_54_queue_applies_the_default_outcome_to_one_that_is_not_listed",
-        gap="what a program says by itself as a receiver is its own",
+        gap="a program chooses its own outcomes as a receiver",
     ),
     need(
         "3.5.3-14",
         MAY,
         "outcomes may be empty: the default-outcome is for all then",
         "row_54_every_outcome_is_permitted_when_the_source_names_none",
-        gap="a receiver that chooses another all the same is taken at it, as peers leave the field out and choose",
+        gap="a receiver that chooses another anyway is taken at it, as peers leave the field out and choose",
     ),
     need(
         "3.5.3-15",
@@ -237,7 +235,7 @@ REQUIREMENTS = [
     need(
         "3.5.4-2",
         MUST,
-        "the receiver that has made the node says its address",
+        "the receiver that has made the node sends its address",
         "dynamic_target_is_a_queue_too",
         "accepting_a_dynamic_node_needs_the_address_that_was_made",
         mutants=(_NOT_NAMED, Change("        check_made(target)\n", "")),
@@ -256,7 +254,7 @@ REQUIREMENTS = [
         "opening_refuses_a_dynamic_node_that_is_half_one",
         "node_properties_are_left_out_of_the_answer_when_no_dynamic_node_is_asked_for",
         mutants=_SAYS_ANYWAY,
-        gap="from a peer that sets it all the same it is ignored",
+        gap="from a peer that sets it anyway it is ignored",
     ),
     need(
         "3.5.4-5",
@@ -273,7 +271,7 @@ REQUIREMENTS = [
     need(
         "3.5.5-1",
         RULE,
-        "none, configuration and unsettled-state say what of a terminus survives its process",
+        "none, configuration and unsettled-state are the parts of a terminus that survive its process",
         "container_grants_what_it_can_keep",
         "source_is_recovered_from_the_store_when_the_container_was_killed",
         "link_that_was_not_durable_becomes_so_with_what_it_has_and_back",
@@ -285,7 +283,7 @@ REQUIREMENTS = [
         "the timer starts at the detach, at the end of the session, at the close of the connection, or never",
         "timer_starts_when_the_policy_says",
         "attach_asks_for_what_the_program_wants_kept",
-        gap="a container keeps nothing for ever unless ``max_terminus_age=None`` says so, and its answer has the time",
+        gap="a container keeps nothing for ever unless ``max_terminus_age`` is None, and its answer has the time",
     ),
     need(
         "3.5.6-2",
@@ -305,7 +303,7 @@ REQUIREMENTS = [
         RULE,
         "without a word a terminus lasts until its session has ended, and no longer",
         "message_waits_for_its_outcome_after_a_detach_while_the_session_lasts",
-        gap="live deliveries do; a link that is attached anew finds nothing, and the answer says session-end with 0",
+        gap="live deliveries do; a link that is attached again finds nothing, and the answer has session-end with 0",
     ),
     need(
         "3.5.7-1",
@@ -328,7 +326,7 @@ REQUIREMENTS = [
         "names_of_a_filter_set_are_sent_as_symbols",
         mutant=Change(
             'Annotated[symbol_map, Named("filter-set")]',
-            'Annotated[__import__("trio_amqp10.wire.fields", fromlist=["plain_map"]).plain_map, Named("filter-set")]',
+            'Annotated[__import__("trio_amqp10.amqp10.wire.fields", fromlist=["plain_map"]).plain_map, Named("filter-set")]',
         ),
         gap="keys of other types are taken from a peer",
     ),

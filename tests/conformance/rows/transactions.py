@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _CANNOT = "coordinator_rejects_or_detaches_with_what_it_cannot_do"
 _REJECTS = Change("if request.link.permits(rejected):", "if False:")
 _DETACHES = Change("if request.link.permits(rejected):", "if True:")
 _NO_REASON = Change(
-    "            self._say(request, rejected)",
-    "            self._say(request, Rejected())",
+    "            self._settle(request, rejected)",
+    "            self._settle(request, Rejected())",
 )
 
 REQUIREMENTS = [
@@ -108,7 +106,7 @@ REQUIREMENTS = [
     need(
         "4.2-8",
         MUST,
-        "a declare that cannot be done is answered with an error that says why",
+        "a declare that cannot be done is answered with an error that gives the reason",
         _CANNOT,
         mutant=_NO_REASON,
     ),
@@ -127,7 +125,7 @@ REQUIREMENTS = [
     need(
         "4.3-1",
         RULE,
-        "a discharge is one amqp-value section that says whether to commit or to roll back",
+        "a discharge is one amqp-value section with the choice to commit or to roll back",
         "message_becomes_visible_when_its_transaction_commits",
         "message_is_gone_when_its_transaction_is_rolled_back",
     ),
@@ -168,7 +166,7 @@ REQUIREMENTS = [
     need(
         "4.4-2",
         MUST,
-        "the coordinator names the right transaction in what it says of work",
+        "the coordinator names the right transaction in the states of its work",
         "outcome_of_posted_work_names_its_transaction",
         mutant=Change(
             "state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
@@ -178,7 +176,7 @@ REQUIREMENTS = [
     need(
         "4.4-3",
         RULE,
-        "a txn-id in the flow of the coordinator's end says in which transaction transfers will be",
+        "a txn-id in the flow of the coordinator's end names the transaction of the next transfers",
         "flow_of_the_resource_names_the_transaction_of_what_follows",
     ),
     need(
@@ -343,7 +341,7 @@ REQUIREMENTS = [
     need(
         "4.4.4.1-4",
         MUST,
-        "and is told before the discharge is accepted",
+        "and is reported before the discharge is accepted",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
         mutant=Change(
             "            state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
@@ -363,7 +361,7 @@ REQUIREMENTS = [
     need(
         "4.4.4.1-6",
         MUST_NOT,
-        "a transaction commits when an outcome that was told is not possible any more",
+        "a transaction commits when an outcome that was sent is not possible any more",
         "commit_fails_when_a_node_takes_no_messages_any_more",
         mutant=Change(
             "            node.check_inlet(self.peer)\n            for arrival, size",
@@ -464,7 +462,7 @@ REQUIREMENTS = [
     need(
         "4.5.7-1",
         RULE,
-        "local-transactions, multi-txns-per-ssn and multi-ssns-per-txn mean what they say",
+        "local-transactions, multi-txns-per-ssn and multi-ssns-per-txn have their defined meaning",
         "coordinator_tells_what_it_can_do",
         "transaction_spans_sessions_of_its_connection_and_no_other",
         "transactions_on_one_session_know_nothing_of_each_other",
@@ -472,7 +470,7 @@ REQUIREMENTS = [
     need(
         "4.5.8-1",
         RULE,
-        "unknown-id, rollback and timeout are told each in its case",
+        "unknown-id, rollback and timeout are reported each in its case",
         "message_for_no_transaction_is_rejected_or_ends_its_link",
         "commit_fails_when_a_node_takes_no_messages_any_more",
         "commit_fails_when_the_transaction_took_too_long",
@@ -502,24 +500,24 @@ REQUIREMENTS = [
                 "condition: str = Condition.TRANSACTION_TIMEOUT.value\n    ) -> None:",
             ),
             Change(
-                '                Condition.TRANSACTION_ROLLBACK, f"its messages take',
-                '                Condition.TRANSACTION_TIMEOUT, f"its messages take',
+                '                Condition.TRANSACTION_ROLLBACK,\n                f"the messages of',
+                '                Condition.TRANSACTION_TIMEOUT,\n                f"the messages of',
             ),
             Change(
                 '                Condition.TRANSACTION_ROLLBACK.value, "discharged while',
                 '                Condition.TRANSACTION_UNKNOWN_ID.value, "discharged while',
             ),
             Change(
-                '                Condition.TRANSACTION_UNKNOWN_ID.value, "an outcome in',
-                '                Condition.TRANSACTION_ROLLBACK.value, "an outcome in',
+                '                Condition.TRANSACTION_UNKNOWN_ID.value, "an outcome names',
+                '                Condition.TRANSACTION_ROLLBACK.value, "an outcome names',
             ),
             Change(
                 '            Condition.TRANSACTION_ROLLBACK.value, "a delivery of',
                 '            Condition.TRANSACTION_UNKNOWN_ID.value, "a delivery of',
             ),
             Change(
-                '            self.close(Condition.TRANSACTION_UNKNOWN_ID.value, "a flow with',
-                '            self.close(Condition.TRANSACTION_ROLLBACK.value, "a flow with',
+                '                Condition.TRANSACTION_UNKNOWN_ID.value, "a flow names',
+                '                Condition.TRANSACTION_ROLLBACK.value, "a flow names',
             ),
             Change(
                 "            failure = work.failure\n        elif delivery.settled",

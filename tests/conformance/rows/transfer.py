@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, MUST_NOT, RULE, SHOULD, SHOULD_NOT, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
 _ABORTED = "if part.aborted:\n        _drop(link, incoming)"
 
 REQUIREMENTS = [
@@ -100,7 +98,7 @@ REQUIREMENTS = [
     need(
         "2.7.5-10",
         MUST,
-        "left out on a later one, it reads as true if one before said true, and as false otherwise",
+        "left out on a later one, it reads as true if one before was true, and as false otherwise",
         "settled_that_is_left_out_later_is_what_was_said_before",
         "row_49_settled_on_any_transfer_settles",
         mutants=(
@@ -109,15 +107,15 @@ REQUIREMENTS = [
                 "elif not part.settled and incoming.settled:",
             ),
             Change(
-                "    if part.settled:\n        # If we",
-                "    if part.settled is not False:\n        # If we",
+                "    if part.settled:\n        # The",
+                "    if part.settled is not False:\n        # The",
             ),
         ),
     ),
     need(
         "2.7.5-11",
         MUST,
-        "in snd-settle-mode settled, at least one transfer of each delivery says true",
+        "in snd-settle-mode settled, at least one transfer of each delivery has true",
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
         "[settle-mode]",
@@ -135,7 +133,7 @@ REQUIREMENTS = [
     need(
         "2.7.5-12",
         MUST,
-        "in mode unsettled, none says true, but one that aborts",
+        "in mode unsettled, none has true, but one that aborts",
         "send_settles_as_the_mode_of_the_link_says",
         "begin_settles_as_the_link_says",
         "resending_takes_the_outcome_when_the_receiver_has_one",
@@ -196,7 +194,7 @@ REQUIREMENTS = [
     need(
         "2.7.5-16",
         MUST_NOT,
-        "second: the receiver settles it before it has said its state and the sender has settled",
+        "second: the receiver settles it before it has sent its state and the sender has settled",
         "receiver_that_settles_second_waits_for_the_senders_word",
         "delivery_settles_as_its_first_transfer_says_and_else_as_the_link",
         mutant=Change("settles = settle and mode == _FIRST and", "settles = settle and"),
@@ -238,7 +236,7 @@ REQUIREMENTS = [
     need(
         "2.7.5-22",
         RULE,
-        "a terminal state that the sender has said is altered by nothing that it says later",
+        "a terminal state that the sender has sent is altered by nothing that it sends later",
         "outcome_that_the_sender_has_told_is_altered_by_nothing_later",
     ),
     need(

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from tests.conformance.requirement import MAY, MUST, RULE, Change, need
 
-__all__ = ["REQUIREMENTS"]
-
-_NO_VALUE = "wire/test_rows:row_24_octets_that_are_no_value_are_a_decode_error"
+_NO_VALUE = "amqp10/wire/test_rows:row_24_octets_that_are_no_value_are_a_decode_error"
 
 REQUIREMENTS = [
     need(
@@ -40,7 +38,7 @@ REQUIREMENTS = [
         "registry_takes_every_encoding_of_a_numeric_descriptor",
         "registry_takes_every_form_of_a_described_list",
         "decode_keeps_the_type_of_a_descriptor_when_it_is_a_reserved_one",
-        gap="lists, maps, arrays and described values are refused as descriptors: nobody sends them but to do harm",
+        gap="lists, maps, arrays and described values are refused as descriptors: only an attacker sends them",
     ),
     need(
         "1.2-3",

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.testing.azure_emulator import EntityOptions, ServiceBus
+from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.wire.values import Described, Timestamp
+from trio_amqp10.core.tokens import sign_sas
+from trio_amqp10.testing.azure_emulator import EntityOptions, EventHubs, HubOptions, ServiceBus
+from trio_amqp10.testing.azure_emulator.constants import EPOCH, SELECTOR
 from trio_amqp10.testing.azure_emulator.namespace import KEY, KEY_NAME, Namespace
-from trio_amqp10.tokens import sign_sas
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-__all__ = ["HOST", "ask", "bus_of", "locking", "open_client", "put", "settle", "wall", "with_wall"]
 
 HOST = "sb://localhost:5672"
 _NOW = 1_800_000_000.0
@@ -82,3 +84,68 @@ async def ask(
         reply = await requester.request(message)
     said = reply.application_properties
     return said["statusCode"], said.get("errorCondition", reply.body)
+
+
+FIRST = "clicks/ConsumerGroups/$Default/Partitions/0"
+
+
+def hubs_of(**options: Any) -> EventHubs:
+    """One with the hub ``clicks``, on a clock that jumps with trio's."""
+    with_wall()
+    hubs = EventHubs("namespace", wall_clock=wall)
+    hubs.add_hub("clicks", HubOptions(**options))
+    return hubs
+
+
+def reading(
+    conn: amqp.Connection,
+    selector: Any = "amqp.annotation.x-opt-offset > '-1'",
+    address: str = FIRST,
+    epoch: Any = None,
+    **options: Any,
+) -> Any:
+    spec = None if selector is None else {SELECTOR: Described(SELECTOR, selector)}
+    source = Source(address=address, filter=spec)
+    properties = None if epoch is None else {EPOCH: epoch}
+    return conn.open_receiver(address, source=source, properties=properties, **options)
+
+
+async def bodies(receiver: amqp.Receiver) -> list[Any]:
+    """All that a receiver can have now."""
+    return [each.message.body for each in await receiver.drain()]
+
+
+async def seen(conn: amqp.Connection, selector: Any, address: str = FIRST) -> list[Any]:
+    async with reading(conn, selector, address, credit=0) as receiver:
+        receiver.grant(100)
+        return await bodies(receiver)
+
+
+@asynccontextmanager
+async def opened(**options: Any) -> AsyncGenerator[tuple[EventHubs, amqp.Connection]]:
+    hubs = hubs_of(**options)
+    async with open_client(hubs) as conn:
+        yield hubs, conn
+
+
+async def read(
+    conn: amqp.Connection, kind: str, name: Any = "clicks", operation: str = "READ", **more: Any
+) -> Any:
+    """What ``$management`` says: the body, or status and condition."""
+    said = {"operation": operation, "type": f"com.microsoft:{kind}", "name": name, **more}
+    async with conn.open_requester("$management", direct=True) as requester:
+        reply = await requester.request(amqp.Message(None, application_properties=said))
+    found = reply.application_properties
+    return reply.body if found["status-code"] == 200 else (found["status-code"], found["error-condition"])
+
+
+def later(body: Any, seconds: float, **more: Any) -> amqp.Message:
+    due = Timestamp(round((wall() + seconds) * 1000))
+    return amqp.Message(body, annotations={"x-opt-scheduled-enqueue-time": due}, **more)
+
+
+def wish(*messages: amqp.Message) -> dict[str, Any]:
+    return {"messages": [{"message-id": "x", "message": each.to_payload()} for each in messages]}
+
+
+LOST = "com.microsoft:message-lock-lost"

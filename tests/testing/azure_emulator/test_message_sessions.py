@@ -8,12 +8,12 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.peer.errors import LinkDetachedError, LinkRefusedError
-from trio_amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.peer.errors import LinkDetachedError, LinkRefusedError
+from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.amqp10.wire.values import Described, Int, Symbol, Timestamp, UInt
 from trio_amqp10.testing.azure_emulator import EntityOptions
-from trio_amqp10.wire.values import Described, Int, Symbol, Timestamp, UInt
 
-from .helpers import ask, bus_of, locking, open_client, put, settle, wall
+from .helpers import ask, bus_of, locking, open_client, put, wall
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -58,54 +58,6 @@ async def test_receiver_has_the_messages_of_its_session_and_nobody_else_does(
                 assert [(await other.receive()).message.body for _ in range(2)] == [1, 2]
         async with session(conn, None) as again:  # what was not settled has not failed
             assert (await again.receive()).message.delivery_count == 0
-
-
-async def test_receiver_of_any_session_waits_for_one(autojump_clock: MockClock) -> None:
-    bus = bus_of(s=SESSIONS)
-    patient = amqp.Limits(answer_timeout=None)
-    async with open_client(bus, limits=patient) as conn, open_client(bus) as other:
-        began = trio.current_time()
-        with pytest.raises(LinkRefusedError, match=r"com\.microsoft:timeout"):
-            async with session(conn, None, 5):
-                pass
-        assert trio.current_time() - began == pytest.approx(5)
-        got: list[Any] = []
-
-        async def take() -> None:
-            async with session(conn, None) as receiver:
-                delivery = await receiver.receive()
-                got.append(delivery.message.body)
-                delivery.accept()
-                await settle(delivery)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(take)
-            await trio.sleep(8)
-            await put(other, "s", *of("late", "tea"))
-        assert (got, trio.current_time() - began) == (["tea"], pytest.approx(13))
-        with pytest.raises(LinkRefusedError, match=r"com\.microsoft:timeout"):
-            async with session(conn, None):
-                pass
-        assert trio.current_time() - began == pytest.approx(73)
-
-
-async def test_who_waits_for_a_session_and_goes_is_forgotten(autojump_clock: MockClock) -> None:
-    bus = bus_of(s=SESSIONS)
-    sessions = bus.entities["s"].sessions
-    async with open_client(bus) as conn:
-        async with bus.container.connect():
-            pass
-        with trio.move_on_after(1):
-            async with open_client(bus) as going, session(going, None):
-                pass
-        await trio.testing.wait_all_tasks_blocked()
-        assert not sessions.seekers
-        with trio.move_on_after(1):
-            async with session(conn, None):  # this one detaches only
-                pass
-        await put(conn, "s", *of("x", 1))
-        async with session(conn, None, 1) as receiver:
-            assert (await receiver.receive()).message.body == 1
 
 
 async def test_lock_on_a_session_ends_with_its_time_unless_renewed(autojump_clock: MockClock) -> None:
@@ -153,26 +105,3 @@ async def test_session_keeps_a_state_and_is_listed(autojump_clock: MockClock) ->
         peek = {"from-sequence-number": 0, "message-count": 9, "session-id": "y"}
         _, body = await ask(conn, "s", "peek-message", peek)
         assert [amqp.Message.from_payload(each["message"]).body for each in body["messages"]] == [2]
-
-
-@pytest.mark.parametrize(
-    ("name", "message"), [(MISSING, "requires sessions"), (7, "named by a string")], ids=["none", "number"]
-)
-async def test_receiver_that_names_no_session_is_refused(
-    autojump_clock: MockClock, name: Any, message: str
-) -> None:
-    async with open_client(bus_of(s=SESSIONS, q=None)) as conn:
-        with pytest.raises(LinkRefusedError, match=message):
-            async with session(conn, name):
-                pass
-
-
-async def test_session_of_an_entity_without_sessions_is_refused(autojump_clock: MockClock) -> None:
-    async with open_client(bus_of(q=None)) as conn:
-        source = Source(address="q", filter={Symbol(FILTER): "x"})
-        with pytest.raises(LinkRefusedError, match="has no sessions"):
-            async with locking(conn, None, source=source):
-                pass
-        with pytest.raises(LinkRefusedError, match="not-found"):
-            async with locking(conn, "nowhere"):
-                pass

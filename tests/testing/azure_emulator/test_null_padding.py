@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from trio_amqp10.frames import encode_frame
-from trio_amqp10.spec import PERFORMATIVES
-from trio_amqp10.spec.messaging import Accepted, Rejected, Source, Target
-from trio_amqp10.spec.transport import (
+from trio_amqp10.amqp10.spec import PERFORMATIVES
+from trio_amqp10.amqp10.spec.messaging import Accepted, Rejected, Source, Target
+from trio_amqp10.amqp10.spec.transport import (
     Attach,
     Begin,
     Close,
@@ -22,9 +21,10 @@ from trio_amqp10.spec.transport import (
     Role,
     Transfer,
 )
+from trio_amqp10.amqp10.wire.decode import decode
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.frames import encode_frame
 from trio_amqp10.testing.azure_emulator.null_padding import MARGIN, fill
-from trio_amqp10.wire.decode import decode
-from trio_amqp10.wire.encode import encode
 
 from .helpers import bus_of, open_client, put
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import trio_amqp10 as amqp
-from trio_amqp10.container.nodes.clock import Clock
-from trio_amqp10.container.nodes.node import RefusedError
-from trio_amqp10.errors import LocalProtocolError
+from trio_amqp10.amqp10.wire.values import Described, Int, Timestamp
+from trio_amqp10.broker.nodes.clock import Clock
+from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.testing.azure_emulator import ServiceBus
+from trio_amqp10.testing.azure_emulator.stored_message import StoredMessage
 from trio_amqp10.testing.azure_emulator.subscription_rules import SubscriptionRules
-from trio_amqp10.wire.values import Described, Int, Timestamp
 
 from .helpers import ask, bus_of, open_client, put, wall
 
@@ -27,6 +28,10 @@ OIL = amqp.Message(
     application_properties={"price": 500, "it's": True, "sys": 1, "a b": 2},
 )
 TEA = amqp.Message("green", subject="tea", application_properties={"price": 5})
+
+
+def passes(made: SubscriptionRules, message: amqp.Message) -> bool:
+    return bool(made.copies(StoredMessage(message)))
 
 
 def rules(sql: str) -> SubscriptionRules:
@@ -54,15 +59,15 @@ def rules(sql: str) -> SubscriptionRules:
     ],
 )
 def test_expression_passes_what_it_says(sql: str, wanted: tuple[bool, bool]) -> None:
-    assert tuple(rules(sql).passes(message) for message in (OIL, TEA)) == wanted
+    assert tuple(passes(rules(sql), message) for message in (OIL, TEA)) == wanted
 
 
 @pytest.mark.parametrize(
     ("sql", "complaint"),
     [
         ("price >", "rule 'one': 'price >'"),
-        ("sys.Nothing = 1", "sys.Nothing is not known here: expected one of contenttype"),
-        ("other.price = 1", "the scope of a name is sys or user"),
+        ("sys.Nothing = 1", "sys.Nothing is not supported: expected one of contenttype"),
+        ("other.price = 1", "the scope of a name must be sys or user"),
     ],
 )
 def test_expression_that_is_none_is_refused_with_what_is_wrong(sql: str, complaint: str) -> None:
@@ -73,10 +78,10 @@ def test_expression_that_is_none_is_refused_with_what_is_wrong(sql: str, complai
 def test_message_goes_to_a_subscription_once_if_any_rule_passes_it() -> None:
     made = rules("price > 100")
     made.add("cheap", {"sql-filter": {"expression": "price <= 100"}})
-    assert made.passes(OIL)
-    assert made.passes(TEA)
+    assert passes(made, OIL)
+    assert passes(made, TEA)
     made.remove("one")
-    assert not made.passes(OIL)
+    assert not passes(made, OIL)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +98,7 @@ def test_correlation_filter_compares_fields_and_properties(
 ) -> None:
     made = SubscriptionRules(Clock(), sql={})
     made.add("one", {"correlation-filter": fields})
-    assert tuple(made.passes(message) for message in (OIL, TEA)) == wanted
+    assert tuple(passes(made, message) for message in (OIL, TEA)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -108,8 +113,8 @@ def test_correlation_filter_compares_fields_and_properties(
         ("two", {"correlation-filter": {"label": None}}, "com.microsoft:argument-error"),
         (
             "two",
-            {"sql-filter": {"expression": "1=1"}, "sql-rule-action": {"expression": "SET a = 1"}},
-            "amqp:not-implemented",
+            {"sql-filter": {"expression": "1=1"}, "sql-rule-action": {"expression": "SET a"}},
+            "com.microsoft:argument-error",
         ),
     ],
 )
@@ -153,5 +158,5 @@ async def test_client_shows_adds_and_removes_rules(autojump_clock: MockClock) ->
 def test_subscription_has_a_function_or_expressions() -> None:
     bus = ServiceBus()
     bus.add_topic("prices")
-    with pytest.raises(LocalProtocolError, match="either wants, a function, or rules"):
+    with pytest.raises(LocalProtocolError, match="wants and rules exclude each other"):
         bus.add_subscription("prices", "one", wants=lambda _: True, rules={"x": "1=1"})

@@ -10,8 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
+from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
-from trio_amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 
 if TYPE_CHECKING:
     from trio.testing import MockClock

@@ -1,0 +1,168 @@
+"""A queue that is held, and one whose links are sent to another place: in every protocol."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from tests.container.clients import CLIENTS, Fields
+from trio_amqp10.broker.nodes.queue import Queue
+from trio_amqp10.container import Container
+from trio_amqp10.container.management import ManagementError
+from trio_amqp10.sasl import Identity
+
+if TYPE_CHECKING:
+    from trio.testing import MockClock
+
+THERE = "amqp://b.example:5673/orders"
+
+
+def container_with_orders() -> Container:
+    container = Container()
+    container.add_queue("orders")
+    return container
+
+
+def orders_of(container: Container) -> Queue:
+    queue = container.nodes["orders"]
+    assert isinstance(queue, Queue)
+    return queue
+
+
+async def test_held_queue_takes_and_gives_nothing_until_the_time_is_over(autojump_clock: MockClock) -> None:
+    container = container_with_orders()
+    await container.send("orders", "first")
+    await container.management.hold("orders", 5)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("orders") as sender,
+        conn.open_receiver("orders") as receiver,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(sender.send, "second")
+        with pytest.raises(trio.TooSlowError):
+            await receiver.receive(timeout=4)
+        assert orders_of(container).is_held
+        assert await container.management.move("orders", _added(container, "aside")) == 1
+        assert await container.management.move("aside", _added(container, "back")) == 1
+        begun = trio.current_time()
+        delivery = await receiver.receive(timeout=60)
+        assert (delivery.message.body, trio.current_time() - begun) == ("second", pytest.approx(1, abs=0.1))
+        delivery.accept()
+    assert not orders_of(container).is_held
+
+
+def _added(container: Container, address: str) -> str:
+    container.add_queue(address)
+    return address
+
+
+async def test_hold_is_prolonged_and_ended(autojump_clock: MockClock) -> None:
+    container = container_with_orders()
+    await container.send("orders", "x")
+    async with container.connect() as conn, conn.open_receiver("orders", credit=0) as receiver:
+        await container.management.hold("orders", 5)
+        await trio.sleep(4)
+        await container.management.hold("orders", 5)
+        await trio.sleep(4)
+        receiver.grant(1)
+        assert await receiver.drain() == []
+        receiver.grant(1)
+        with trio.fail_after(0.5):
+            await container.management.hold("orders", 0)
+            assert (await receiver.receive()).message.body == "x"
+    with pytest.raises(ManagementError, match="seconds=601"):
+        await container.management.hold("orders", 601)
+
+
+async def test_links_end_with_the_new_place_and_their_messages_come_back() -> None:
+    container = container_with_orders()
+    await container.send("orders", "x")
+    async with container.connect() as conn:
+        async with conn.open_sender("orders") as sender, conn.open_receiver("orders") as receiver:
+            await receiver.receive()
+            await container.management.redirect("orders", THERE)
+            for waiting in (receiver.receive, partial(sender.send, "y")):
+                with pytest.raises(amqp.LinkRedirectError) as sent_away:
+                    await waiting()
+                error = sent_away.value
+                assert (error.network_host, error.port, error.address) == ("b.example", 5673, "orders")
+        for opening in (conn.open_sender("orders"), conn.open_receiver("orders")):
+            with pytest.raises(amqp.LinkRedirectError):
+                async with opening:
+                    pytest.fail("it is elsewhere")
+        assert orders_of(container).available == 1
+        await container.management.redirect("orders", None)
+        async with conn.open_receiver("orders") as receiver:
+            (await receiver.receive()).accept()
+
+
+async def test_exchange_hands_nothing_to_a_redirected_queue() -> None:
+    container = container_with_orders()
+    container.add_broker()
+    await container.management.bind("amq.fanout", "orders", "")
+    await container.management.redirect("orders", THERE)
+    async with container.connect() as conn, conn.open_sender("/exchanges/amq.fanout/k") as sender:
+        with pytest.raises(amqp.DeliveryRejectedError, match="'orders' has moved: go to b"):
+            await sender.send("x")
+    assert len(orders_of(container)) == 0
+
+
+@pytest.mark.parametrize("dialect", sorted(CLIENTS))
+async def test_peers_of_every_protocol_are_refused_with_the_new_place(dialect: str) -> None:
+    container = container_with_orders()
+    await container.management.redirect("orders", THERE)
+    dialects = {} if dialect == "1.0" else {"dialects": [dialect]}
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0", **dialects))
+        port = int(str(listeners[0].url).rpartition(":")[2])
+        with pytest.raises(Exception, match=r"b\.example:5673"):
+            async with CLIENTS[dialect].receive(port, "orders") as receiving:
+                await receiving.next(keep=True)
+        with pytest.raises(Exception):  # noqa: B017
+            await CLIENTS[dialect].send(port, "orders", Fields(body=b"x"))
+        assert len(orders_of(container)) == 0
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("url", ["amqp://b.example:5672", "b", "amqp:///orders"])
+async def test_redirect_needs_a_whole_url(url: str) -> None:
+    with pytest.raises(ManagementError):
+        await container_with_orders().management.redirect("orders", url)
+
+
+async def test_both_need_the_permission_to_manage() -> None:
+    container = Container(authorise=amqp.Rules(("ada", "send receive", "*")))
+    container.add_queue("orders")
+    management = container.management.on_behalf_of(Identity("ada", "PLAIN"))
+    for asked in (management.hold("orders", 1), management.redirect("orders", None)):
+        with pytest.raises(ManagementError) as refused:
+            await asked
+        assert refused.value.reason == "forbidden"
+
+
+async def test_operations_of_the_node() -> None:
+    container = container_with_orders()
+    container.add_management()
+
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+
+        async def ask(operation: str, **asked: object) -> int:
+            properties = {"operation": operation, "type": "queue", "name": "orders", **asked}
+            reply = await requester.request(amqp.Message(application_properties=properties), timeout=5)
+            return int(reply.application_properties["statusCode"])
+
+        assert await ask("HOLD", seconds=60) == 200
+        assert orders_of(container).is_held
+        assert await ask("HOLD") == 200
+        assert not orders_of(container).is_held
+        assert await ask("REDIRECT", target=THERE) == 200
+        with pytest.raises(amqp.LinkRedirectError):
+            await conn.open_sender("orders").__aenter__()
+        assert await ask("REDIRECT") == 200
+        async with conn.open_sender("orders"):
+            pass

@@ -1,0 +1,41 @@
+"""Celery over the transport ``amqp10``, all scenarios: against a container, RabbitMQ 4 and the emulator of Service Bus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.kombu.celery_run import failures
+from tests.kombu.peers import container_url, emulator_url, service_bus_url
+
+if TYPE_CHECKING:
+    from .rabbitmq import Broker
+
+POOLS = pytest.mark.parametrize(("pool", "backend"), [("solo", "rpc"), ("prefork", "files")])
+
+NEEDS_TOPICS = ("revoke", "inspect_ping", "events", "expired_task_is_not_run", "priorities")
+"""Scenarios with remote control or events; for ``expired_task_is_not_run`` the worker is asked whether it is there."""
+
+
+@POOLS
+def test_celery_with_rabbitmq(pool: str, backend: str, rabbitmq4: Broker) -> None:
+    assert failures(rabbitmq4.url.replace("amqp://", "amqp10://"), pool, backend) == {}
+
+
+@POOLS
+def test_celery_with_the_emulator_of_rabbitmq(pool: str, backend: str) -> None:
+    with emulator_url() as url:
+        assert failures(url, pool, backend) == {}
+
+
+@POOLS
+def test_celery_with_a_container(pool: str, backend: str) -> None:
+    with container_url() as url:
+        assert failures(url, pool, backend) == {}
+
+
+@pytest.mark.parametrize("pool", ["solo", "prefork"])
+def test_celery_with_service_bus(pool: str) -> None:
+    with service_bus_url("celery", "ranked") as url:
+        assert failures(url, pool, "files", NEEDS_TOPICS, {"service_bus": True}) == {}

@@ -1,0 +1,1 @@
+"""The transport of kombu, alone and under Celery."""

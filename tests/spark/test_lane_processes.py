@@ -1,0 +1,64 @@
+"""Receivers of lanes in processes: how bounds are shared, and what a failed or killed one does to the query."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from trio_amqp10.spark import lane_processes
+from trio_amqp10.spark.lane_processes import LaneError, LaneProcesses, _task
+from trio_amqp10.spark.options import QueueOptions
+
+from .desk import dotted, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def options(spool: Path | str, **given: str) -> QueueOptions:
+    needed = {"url": "amqp://127.0.0.1:1", "address": "q", "spool": str(spool)}
+    return QueueOptions.parse(needed | dotted(given))
+
+
+def test_bounds_in_octets_are_shared_and_each_link_has_its_name() -> None:
+    given = options(
+        "/s", spool_maxBytes="3m", credit_maxBytes="1m", linkName="l", containerId="c", durable="true"
+    )
+    tasks = [_task(given, number, 3, emptying=True) for number in range(3)]
+    assert [each.lane for each in tasks] == ["lane-0", "lane-1", "lane-2"]
+    assert {each.options.spool_max_bytes for each in tasks} == {2**20}
+    assert {each.options.credit_max_bytes for each in tasks} == {2**20 // 3}
+    assert [each.options.link_name for each in tasks] == ["l-lane-0", "l-lane-1", "l-lane-2"]
+    assert all(each.emptying for each in tasks)
+    assert _task(options("/s"), 0, 1, emptying=False).options.link_name is None
+
+
+def test_lane_that_says_why_it_failed_fails_the_query(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    lanes = LaneProcesses(options(tmp_path / "file"), 1)
+    try:
+        until(lambda: lanes.finished)
+        with pytest.raises(LaneError, match=r"^lane-0: .*file"):
+            lanes.check()
+    finally:
+        lanes.stop()
+
+
+def test_lane_that_dies_too_often_fails_the_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane_processes, "_MOST_DEATHS", 2)
+    lanes = LaneProcesses(options(tmp_path), 1)
+    [lane] = lanes._lanes
+    try:
+        first = lane._process
+        os.kill(first.pid, signal.SIGKILL)
+        until(lambda: lane._process is not first)
+        lanes.check()
+        os.kill(lane._process.pid, signal.SIGKILL)
+        until(lambda: lanes.finished)
+        with pytest.raises(LaneError, match="has died 2 times"):
+            lanes.check()
+    finally:
+        lanes.stop()

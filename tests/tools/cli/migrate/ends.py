@@ -1,0 +1,54 @@
+"""Both kinds of ends, in this process."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import trio_amqp10 as amqp
+from trio_amqp10 import rabbitmq
+from trio_amqp10.tools.cli.management_client import ManagementClient
+from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
+from trio_amqp10.tools.cli.migrate.rabbitmq_end import RabbitMQEnd
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Iterable
+
+    from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
+
+
+def managed(*queues: str, **rules: Any) -> amqp.Container:
+    """A container with these queues, and ``$management``."""
+    container = amqp.Container()
+    container.add_management()
+    for queue in queues:
+        container.add_queue(queue, **rules)
+    return container
+
+
+@asynccontextmanager
+async def end_of(container: amqp.Container, name: str = "here") -> AsyncGenerator[ContainerEnd]:
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+        yield ContainerEnd(conn, ManagementClient(requester), name)
+
+
+@asynccontextmanager
+async def emulated(emulator: RabbitMQ) -> AsyncGenerator[RabbitMQEnd]:
+    async with emulator.container.connect() as conn, rabbitmq.open_management(conn) as broker:
+        yield RabbitMQEnd(conn, broker, "there")
+
+
+async def send(container: amqp.Container, address: str, bodies: Iterable[Any]) -> None:
+    async with container.connect() as conn, conn.open_sender(address) as sender:
+        for body in bodies:
+            await sender.send(body if isinstance(body, amqp.Message) else amqp.Message(body))
+
+
+async def bodies(container: amqp.Container, address: str) -> list[Any]:
+    """All that is ready, taken."""
+    async with container.connect() as conn, conn.open_receiver(address, credit=0) as receiver:
+        receiver.grant(10_000)
+        found = await receiver.drain()
+        for each in found:
+            each.accept()
+        return [each.message.body for each in found]

@@ -1,0 +1,206 @@
+"""The commands that operate a container: what they print, and what they do with the container."""
+
+from __future__ import annotations
+
+import json
+import random
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .conftest import SECONDS, amqp10, done, failed, interrupt, misused, serving, start
+from .test_disconnect import receiving_from
+from .test_store import killed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def managed() -> Iterator[str]:
+    with serving("--management", "--user", "ada:enigma", "--dialect", "0-9-1") as url:
+        yield url.replace("amqp://", "amqp://ada:enigma@")
+
+
+def lines(*numbers: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in numbers)
+
+
+def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None:
+    assert done("queue", "create", managed, "orders,max-length=5,overflow=reject,dead-letter=dead") == b""
+    assert b"409" in amqp10("queue", "create", managed, "orders").stderr
+    shown = json.loads(done("queue", "show", managed, "orders", "--json"))
+    assert (shown["max-length"], shown["overflow"], shown["depth"], shown["oldest"]) == (5, "reject", 0, None)
+    done("queue", "set", managed, "orders,max-length=9", "--unset", "dead-letter")
+    assert done("queue", "show", managed, "orders", "--format", "{max-length} {dead-letter}|") == b"9 |\n"
+    done("send", f"{managed}/orders", "--body", "x", "--count", "3")
+    assert done("queue", "list", managed, "--format", "{name} {depth}").splitlines() == [b"orders 3"]
+    table = done("queue", "list", managed).decode().splitlines()
+    assert table[0].split() == [
+        "name",
+        "depth",
+        "ready",
+        "unacked",
+        "consumers",
+        "arrived",
+        "acknowledged",
+        "oldest",
+    ]
+    assert table[1].split()[:3] == ["orders", "3", "3"]
+    assert "'orders' has 3 messages: it is not empty (412)" in failed(
+        "queue", "delete", managed, "orders", "--if-empty"
+    )
+    assert done("queue", "purge", managed, "orders") == b"purged 3\n"
+    assert done("queue", "delete", managed, "orders", "--if-empty", "--if-unused") == b""
+    assert "no queue 'orders' (404)" in failed("queue", "show", managed, "orders")
+
+
+def test_topic_is_created_shown_and_deleted(managed: str) -> None:
+    done("topic", "create", managed, "news", "--max-backlog", "7", "--overflow", "wait")
+    shown = json.loads(done("topic", "show", managed, "news", "--json"))
+    assert (shown["max-backlog"], shown["overflow"], shown["subscriptions"]) == (7, "wait", 0)
+    assert done("topic", "list", managed, "--format", "{name}") == b"news\n"
+    done("topic", "set", managed, "news", "--overflow", "reject", "--unset", "max-backlog")
+    changed = json.loads(done("topic", "show", managed, "news", "--json"))
+    assert (changed["max-backlog"], changed["overflow"]) == (None, "reject")
+    assert "at least one limit" in misused("topic", "set", managed, "news")
+    done("topic", "delete", managed, "news", "--if-unused")
+    assert done("topic", "list", managed, "--json") == b""
+
+
+def test_connection_is_listed_and_closed_with_a_reason(managed: str) -> None:
+    done("queue", "create", managed, "watched")
+    receiver = start("receive", f"{managed}/watched", "--timeout", f"{SECONDS}")
+    try:
+        deadline = time.monotonic() + SECONDS
+        while not (others := receiving_from(managed, "watched")):
+            assert time.monotonic() < deadline
+        found = [json.loads(line) for line in done("connection", "list", managed, "--json").splitlines()]
+        assert {each["user"] for each in found} == {"ada"}
+        assert done("user", "list", managed, "--format", "{name}") == b"ada\n"
+        for identity in others:
+            assert b"OPENED" in done("connection", "show", managed, identity)
+            amqp10("connection", "close", managed, identity, "--reason", "maintenance")
+        _, stderr = receiver.communicate(timeout=SECONDS)
+    finally:
+        receiver.kill()
+    assert b"maintenance" in stderr
+    assert "no connection '999' (404)" in failed("connection", "close", managed, "999")
+    done("queue", "delete", managed, "watched")
+
+
+def test_messages_are_moved_and_dead_letters_sent_back(managed: str) -> None:
+    for rules in ("from,dead-letter=letters,delivery-limit=1", "to", "letters"):
+        done("queue", "create", managed, rules)
+    done("send", f"{managed}/from", stdin=lines(*range(2500)))
+    assert done("move", managed, "from", "to", "--count", "1200") == b"moved 1200\n"
+    assert done("move", managed, "from", "to", "--filter", "JMSPriority > 8") == b"moved 0\n"
+    assert done("move", managed, "from", "to") == b"moved 1300\n"
+    assert done("browse", f"{managed}/to") == lines(*range(2500))
+    assert "no node 'nowhere' (404)" in failed("move", managed, "to", "nowhere")
+    done("move", managed, "to", "from", "--count", "10")
+    rejecting = start("receive", f"{managed}/from", "--count", "10", "--undecodable", "reject")
+    rejecting.kill()
+    rejecting.communicate()
+    assert "stay" not in done("redrive", managed, "letters").decode()
+    for name in ("from", "to", "letters"):
+        done("queue", "delete", managed, name)
+
+
+def test_definitions_are_exported_and_imported(managed: str, tmp_path: Path) -> None:
+    done("queue", "create", managed, "kept,max-length=3")
+    done("topic", "create", managed, "told")
+    file = tmp_path / "definitions.json"
+    assert done("definitions", "export", managed, str(file)) == b""
+    exported = json.loads(file.read_text())
+    assert exported["queues"] == [{"name": "kept", "rules": {"max-length": 3}}]
+    assert json.loads(done("definitions", "export", managed)) == exported
+    for kind, name in (("queue", "kept"), ("topic", "told")):
+        done(kind, "delete", managed, name)
+    assert done("definitions", "import", managed, str(file)) == b"imported 1 queues, 1 topics\n"
+    assert done("definitions", "import", managed, stdin=file.read_bytes()) == b"imported 1 queues, 1 topics\n"
+    rabbit = {
+        "rabbit_version": "4",
+        "users": [{"name": "guest"}],
+        "queues": [{"name": "tasks", "vhost": "/"}],
+    }
+    file.write_text(json.dumps(rabbit))
+    result = amqp10("definitions", "import", managed, str(file))
+    assert (result.returncode, result.stdout) == (1, b"imported 1 declared-queues\n")
+    assert b"left out 'guest' of users: users are given to serve" in result.stderr
+    file.write_text("[")
+    assert "expected an object of JSON" in failed("definitions", "import", managed, str(file))
+    for name in ("kept", "tasks"):
+        done("queue", "delete", managed, name)
+
+
+def test_command_says_what_is_missing(managed: str) -> None:
+    with serving() as url:
+        assert "the peer refuses $management" in failed("queue", "list", url)
+        assert 'a container has it with "amqp10 serve --management"' in failed("redrive", url, "q")
+    assert "'{nothing}': 'nothing' is no attribute" in failed(
+        "connection", "list", managed, "--format", "{nothing}", code=2
+    )
+    for wrong in (
+        ["queue", "create", managed, "q,size=1"],
+        ["queue", "set", managed, "q"],
+        ["queue", "list", "x"],
+    ):
+        assert amqp10(*wrong).returncode == 2
+
+
+def test_move_between_queues_of_a_peer_without_management_uses_its_transactions() -> None:
+    with serving("--queue", "from", "--queue", "to") as url:
+        done("send", f"{url}/from", stdin=lines(*range(250)))
+        assert done("move", url, "from", "to", "--count", "150") == b"moved 150\n"
+        assert done("move", url, "from", "to") == b"moved 100\n"
+        assert done("browse", f"{url}/to") == lines(*range(250))
+
+
+def test_interrupted_move_loses_nothing(managed: str) -> None:
+    for name in ("from", "to"):
+        done("queue", "create", managed, name)
+    done("send", f"{managed}/from", "--body", "x" * 100, "--count", "20000")
+    moving = start("move", managed, "from", "to")
+    time.sleep(0.15)
+    stdout, stderr = interrupt(moving, signal.SIGINT)
+    depths = done("queue", "list", managed, "--format", "{name} {depth}").decode().split()
+    found = dict(zip(depths[::2], map(int, depths[1::2]), strict=True))
+    assert found["from"] + found["to"] == 20000
+    if moving.returncode == 130:
+        assert b"interrupted" in stderr
+    else:
+        assert moving.returncode in (0, -signal.SIGINT)  # it was over, or had not begun
+    if stdout:
+        assert stdout == b"moved %d\n" % found["to"]
+    for name in ("from", "to"):
+        done("queue", "delete", managed, name)
+
+
+QUEUES = ("--queue", "a,dead-letter=letters", "--queue", "b", "--queue", "letters", "--management")
+
+
+@pytest.mark.whole
+def test_no_message_is_lost_or_doubled_by_kills_in_the_middle_of_a_move(tmp_path: Path) -> None:
+    kills = 20
+    chance = random.Random(5)
+    with killed(tmp_path / "store", *QUEUES) as url:
+        done("send", f"{url}/a", stdin=lines(*range(5000)))
+    places = ["a", "b"]
+    interrupted = 0
+    for _ in range(kills):
+        source, target = places
+        with killed(tmp_path / "store", *QUEUES) as url:
+            moving = start("move", url, source, target)
+            time.sleep(chance.uniform(0.02, 0.25))
+        moving.communicate(timeout=SECONDS)
+        interrupted += moving.returncode != 0
+        if not moving.returncode:
+            places.reverse()
+    with killed(tmp_path / "store", *QUEUES) as url:
+        found = [int(line) for name in "ab" for line in done("browse", f"{url}/{name}").splitlines()]
+    assert sorted(found) == list(range(5000))
+    assert interrupted

@@ -1,0 +1,44 @@
+"""What names the target of a command in 0-9-1, and what does not go together."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ports import free_port
+
+from .conftest import (
+    amqp10,
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("send", "amqp091://localhost/orders"), b"The path of an AMQP 0-9-1 URL is the virtual host"),
+        (("send", "amqp091://localhost", "a", "--exchange", "b"), b"QUEUE excludes --exchange"),
+        (("send", "amqp://localhost/a", "b"), b"are for AMQP 0-9-1"),
+        (("receive", "amqp091://localhost", "a", "--guarantee", "exactly-once"), b"has no exactly-once"),
+        (("receive", "amqp091://", "a"), b"names no host"),
+        (("browse", "amqp091://localhost/orders"), b"give an amqp:// URL"),
+        (("bench", "--dialect", "0-9-1"), b"AMQP 0-9-1 needs a server"),
+        (("bench", "amqp091://localhost"), b"name the queue after the URL"),
+        (("top", "amqp091://"), b"names no host"),
+        (("serve", "--listen", "amqp091+tls://localhost"), b"must begin with one of"),
+        (("send", "amqp://localhost"), b"names no node"),
+    ],
+)
+def test_command_line_that_makes_no_sense_says_why(arguments: tuple[str, ...], said: bytes) -> None:
+    result = amqp10(*arguments)
+    assert result.returncode == 2
+    assert said in result.stderr.replace(b"\n", b" ")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [("receive", "q", "--filter", "a = 1", "--count", "1"), ("send", "q", "--subject", "s", "--body", "x")],
+)
+def test_options_of_1_0_are_refused_in_0_9_1(more: tuple[str, ...]) -> None:
+    command, *others = more
+    result = amqp10(command, f"amqp091://127.0.0.1:{free_port()}", *others)
+    assert result.returncode == 2
+    assert b"AMQP 0-9-1 has no" in result.stderr
