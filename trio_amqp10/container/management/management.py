@@ -78,6 +78,7 @@ from .unconnected_user import UnconnectedUser
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
+    from trio_amqp10.broker.exchanges.exchanges import Exchange
     from trio_amqp10.broker.exchanges.topology import Topology
     from trio_amqp10.broker.nodes.content import Content
     from trio_amqp10.broker.nodes.node import Node
@@ -406,6 +407,13 @@ class Management:
         if not isinstance(node, Queue):
             raise ManagementError("not-found", f"no queue {shown(address)}")
         return node
+
+    def _find_exchange(self, name: str) -> tuple[Topology, Exchange]:
+        broker = self._container.broker
+        exchange = None if broker is None else broker.exchanges.get(name)
+        if broker is None or exchange is None:
+            raise ManagementError("not-found", f"no exchange {shown(name)}")
+        return broker, exchange
 
     def _find_connection(self, number: int) -> ConnectedPeer:
         for peer in self._container.connected:
@@ -907,10 +915,7 @@ class Management:
         Cancelled: nothing has changed.
         """
         await self._permissions.check([to_see(exchange_address(name))])
-        broker = self._container.broker
-        exchange = None if broker is None else broker.exchanges.get(name)
-        if exchange is None:
-            raise ManagementError("not-found", f"no exchange {shown(name)}")
+        _, exchange = self._find_exchange(name)
         return cast("ExchangeStatus", status_builders.node_status(self._container, exchange))
 
     async def route(
@@ -931,10 +936,7 @@ class Management:
         Cancelled: nothing has changed.
         """
         await self._permissions.check([to_see(exchange_address(exchange))])
-        broker = self._container.broker
-        found = None if broker is None else broker.exchanges.get(exchange)
-        if broker is None or found is None:
-            raise ManagementError("not-found", f"no exchange {shown(exchange)}")
+        broker, found = self._find_exchange(exchange)
         given = dict(headers or {})
         queues = await take_paced(broker.route_in_steps(found, [key], lambda: given))
         return [
@@ -956,9 +958,7 @@ class Management:
         Cancelled: it is deleted anyway.
         """
         await self._permissions.check(or_manage([(("delete", exchange_address(name)),)]))
-        broker = self._container.broker
-        if broker is None or name not in broker.exchanges:
-            raise ManagementError("not-found", f"no exchange {shown(name)}")
+        broker, _ = self._find_exchange(name)
         with _faults_of_broker("precondition"):
             await take_in_turns(broker.delete_exchange_in_steps(name, if_unused=if_unused))
 
