@@ -86,6 +86,17 @@ def test_largest_of_amqp_fast_is_the_channel_that_holds_most() -> None:
     assert not channel.partial
 
 
+def test_message_that_amqp_fast_only_prepared_is_dropped_before_the_peer_answers() -> None:
+    server, _ = pairs_fast.server_with(restartable=True)
+    pool = Pool(100)
+    server.receive_data(pairs_fast.prepare(pairs_fast.block_of(pairs_fast.HELLO)[:-2]), 0.0)
+    pool.join(server)
+    assert pool.octets == 3
+    assert server.drop_largest("the pool")
+    assert (server.partial_octets, pool.octets, server.partials.octets) == (0, 0, 3)
+    assert not server.drop_largest("the pool")
+
+
 def _stack() -> Stack:
     return Stack(Connection("c"), 0.0)
 

@@ -203,6 +203,8 @@ class Channel:
             self._lifecycle.step(Step.SEND_CLOSE)
             self._stop_sending()
             self.assembly.break_off()
+            for handle in self.handles.values():
+                handle.keep_prepared()
             if self.state is ChannelState.CLOSED:
                 self._end()
 

@@ -193,6 +193,10 @@ class Handle:
     def lose(self) -> None:
         """End the handle, because its channel or its connection has ended."""
         self.life.step(Step.LOST)
+        self.keep_prepared()
+
+    def keep_prepared(self) -> None:
+        """Keep a message that was prepared here, until its sender continues."""
         if self.prepared is not None:
             self.channel.assembly.keep(self.prepared)
             self.prepared = None
