@@ -116,6 +116,25 @@ async def test_strict_container_makes_nothing_for_clients_unless_that_is_asked_f
         await channel.declare_queue("new")
 
 
+async def test_strict_container_is_strict_at_every_virtual_host() -> None:
+    """Whichever of them was first, with a store and without."""
+    stored = amqp.Container("b", strict=True, store=amqp.MemoryStore())
+    hosts = {"a": amqp.Container("a", strict=True, store=amqp.MemoryStore()), "b": stored}
+    hosts["c"] = amqp.Container("c", strict=True)
+    for name in hosts:
+        async with (
+            serving(amqp.VirtualHosts(hosts)) as listener,
+            amqp091.open_connection(f"{listener.url}/{name}") as connection,
+        ):
+            async with connection.open_channel() as channel:
+                with pytest.raises(amqp091.AccessRefusedError, match="makes no queue 'new' for clients"):
+                    await channel.declare_queue("new")
+            async with connection.open_channel() as channel:
+                with pytest.raises(amqp091.NotFoundError, match=f"in vhost '{name}'"):
+                    await channel.declare_queue("new", passive=True)
+        assert hosts[name].virtual_hosts == (name,)
+
+
 async def test_declared_queues_of_a_store_are_there_for_every_protocol(tmp_path: Path) -> None:
     with amqp.SqliteStore(tmp_path / "store") as store:
         async with (

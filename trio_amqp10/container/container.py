@@ -472,6 +472,7 @@ class Container(HandlerDecorators):
                 message_store=self._message_store,
                 like_rabbitmq=like_rabbitmq,
             )
+            self.broker.virtual_host = next(iter(self.virtual_hosts), self.broker.virtual_host)
             if self._recovered:
                 for queue in self.broker.queues.values():
                     queue.recover()

@@ -14,6 +14,7 @@ import trio
 
 from trio_amqp10.amqp10.peer.listen import Listener, serve
 from trio_amqp10.amqp10.spec.transport import Error
+from trio_amqp10.broker.client_broker import broker_for_clients
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 from trio_amqp10.net.option_signatures import takes_as
 
@@ -61,7 +62,7 @@ class VirtualHosts:
         self._compare = compare
         for name, host in hosts.items():
             if isinstance(host, Container):
-                host.virtual_hosts += (name,)
+                host.virtual_hosts = tuple(dict.fromkeys((*host.virtual_hosts, name)))
 
     def vet(self, connection: Connection) -> Error | None:
         """Return the error that refuses this peer, or None; for ``serve(vet=...)``.
@@ -137,8 +138,7 @@ class VirtualHosts:
             options["dialects"] = dialects_of(containers[0], asked, **more)
             options.setdefault("dialect_schemes", of_own_schemes(containers[0], urls, asked, **more))
             for container in containers:
-                broker = container.broker or container.add_broker()
-                broker.virtual_host = next(iter(container.virtual_hosts), broker.virtual_host)
+                _broker_of(container, by_default=False)
         elif containers and "dialects" not in options and "vet" not in options:
             options["dialects"] = dialects_of(
                 containers[0],
@@ -147,8 +147,8 @@ class VirtualHosts:
                 by_default=True,
             )
             for container in containers:
-                if container.journal is not None and container.broker is None:
-                    container.add_broker()
+                if container.journal is not None:
+                    _broker_of(container, by_default=True)
         options.setdefault("vet", self.vet)
         options.setdefault("offered_capabilities", Container.offered_capabilities())
         try:
@@ -179,6 +179,12 @@ class VirtualHosts:
 
     def __repr__(self) -> str:
         return f"<VirtualHosts {', '.join(sorted(self._hosts))}>"
+
+
+def _broker_of(container: Container, *, by_default: bool) -> None:
+    """Have the container's broker, and name it as clients of 0-9-1 ask for it."""
+    broker = broker_for_clients(container, by_default=by_default)
+    broker.virtual_host = next(iter(container.virtual_hosts), broker.virtual_host)
 
 
 def _shown(*names: str) -> str:

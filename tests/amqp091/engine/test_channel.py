@@ -73,6 +73,20 @@ def test_what_a_client_may_not_say_on_a_channel_gets_its_code(octets: bytes, clo
     assert refused(octets) == close
 
 
+@pytest.mark.parametrize("body", [b"hello", b"\0\x14\0\x28 begins as channel.close does"])
+def test_rest_of_a_refused_publish_is_dropped_whatever_its_body_is(body: bytes) -> None:
+    server = open_server()
+    server.receive_data(
+        written(spec.QueueDeclare(), 1) + published(body, BasicProperties(user_id="eve")), 0.0
+    )
+    (channel,) = server._channels.values()
+    assert (server.is_open, codes(server)) == (True, [])
+    assert channel.next_arrival() is not None
+    with pytest.raises(ReplyError) as caught:
+        channel.next_arrival()
+    assert caught.value.code == 406
+
+
 def test_flow_is_refused_with_540_where_it_is_not_obeyed() -> None:
     octets = written(spec.ChannelFlow(active=False), 1)
     assert refused(octets, Limits(flow_control=False)) == ("connection.close", 540, (20, 20))

@@ -92,8 +92,6 @@ class Host(Protocol):
     def largest_payload(self) -> int: ...
     @property
     def largest_header(self) -> int: ...
-    @property
-    def is_open(self) -> bool: ...
     def enqueue(self, octets: bytes) -> None: ...
     def count_partial(self, octets: int) -> None: ...
     def emit(self, event: Event) -> None: ...
@@ -426,7 +424,7 @@ class Channel:
         if self.state is ChannelState.CLOSE_SENT:
             self._receive_closing(kind, payload)
             return
-        if self._fault is not None and payload[:4] != self._host.methods.by_name["channel.close"].prefix:
+        if self._fault is not None and not self._is_close(kind, payload):
             return
         try:
             self._receive(kind, payload)
@@ -442,6 +440,9 @@ class Channel:
                 self._host.touch(self)
             else:
                 self._refuse(fault)
+
+    def _is_close(self, kind: int, payload: bytes) -> bool:
+        return kind == METHOD and payload[:4] == self._host.methods.by_name["channel.close"].prefix
 
     def receive_content(self, payload: bytes, octets: bytes, body: bytes) -> bool:
         """Receive a method with its whole content; as ``receive`` for each frame.

@@ -65,19 +65,19 @@ def _declare_exchange(channel: ServerChannel, arrival: Arrival) -> None:
             partial(_check_exchange, channel, method.exchange, answer),
         )
         return
-    if not channel.broker.declares_for_clients and method.exchange not in channel.broker.exchanges:
-        needs = to_declare_exchange(channel.broker, method.exchange, method.arguments)
-        channel.ask(needs, partial(_refuse_new, "exchange", method.exchange))
-        return
-    declare = partial(
-        channel.broker.declare_exchange,
-        method.exchange,
-        method.type,
-        durable=method.durable,
-        auto_delete=method.auto_delete,
-        internal=method.internal,
-        arguments=method.arguments,
-    )
+
+    def declare() -> None:
+        if not channel.broker.declares_for_clients and method.exchange not in channel.broker.exchanges:
+            _refuse_new("exchange", method.exchange)
+        channel.broker.declare_exchange(
+            method.exchange,
+            method.type,
+            durable=method.durable,
+            auto_delete=method.auto_delete,
+            internal=method.internal,
+            arguments=method.arguments,
+        )
+
     _change(channel, to_declare_exchange(channel.broker, method.exchange, method.arguments), declare, answer)
 
 

@@ -14,6 +14,7 @@ from trio_amqp10.amqp091.engine.engine import Engine
 from trio_amqp10.amqp091.engine.limits import Limits
 from trio_amqp10.amqp091.engine.profile import V091
 from trio_amqp10.amqp091.wire.frames import PROTOCOL_HEADER, PROTOCOL_HEADER_09
+from trio_amqp10.broker.client_broker import broker_for_clients
 from trio_amqp10.broker.conversation import Conversation
 from trio_amqp10.core.endpoint_role import EndpointRole
 from trio_amqp10.core.reply_codes import ReplyCode091, reply_text
@@ -158,11 +159,7 @@ class Amqp091:
 
     def broker_of(self, container: ServingContainer) -> Topology:
         """Return the broker of a container; add one if it has none."""
-        broker = container.broker
-        if broker is None:
-            broker = container.add_broker()
-            broker.declares_for_clients = not (self._by_default and container.strict)
-        return broker
+        return broker_for_clients(container, by_default=self._by_default)
 
     @property
     def habits(self) -> Habits:
