@@ -121,7 +121,7 @@ async def test_strict_container_is_strict_at_every_virtual_host() -> None:
     stored = amqp.Container("b", strict=True, store=amqp.MemoryStore())
     hosts = {"a": amqp.Container("a", strict=True, store=amqp.MemoryStore()), "b": stored}
     hosts["c"] = amqp.Container("c", strict=True)
-    for name in hosts:
+    for name, host in hosts.items():
         async with (
             serving(amqp.VirtualHosts(hosts)) as listener,
             amqp091.open_connection(f"{listener.url}/{name}") as connection,
@@ -132,7 +132,7 @@ async def test_strict_container_is_strict_at_every_virtual_host() -> None:
             async with connection.open_channel() as channel:
                 with pytest.raises(amqp091.NotFoundError, match=f"in vhost '{name}'"):
                     await channel.declare_queue("new", passive=True)
-        assert hosts[name].virtual_hosts == (name,)
+        assert host.virtual_hosts == (name,)
 
 
 async def test_declared_queues_of_a_store_are_there_for_every_protocol(tmp_path: Path) -> None:
