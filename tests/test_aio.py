@@ -137,6 +137,37 @@ def test_message_that_changes_after_the_call_is_sent_as_it_was(url: str, run: An
     run(main())
 
 
+@pytest.mark.parametrize("how", ["send", "transmit"])
+def test_refusal_that_the_program_knows_does_not_undo_its_transaction(url: str, how: str) -> None:
+    """The coordinator decides, as with trio (4.4.1). A message without an address is refused."""
+
+    async def main() -> None:
+        async with aio.connect(url) as conn, conn.open_sender(None) as sender:
+            transaction = await conn.open_transaction()
+            if how == "send":
+                with pytest.raises(amqp.DeliveryRejectedError):
+                    await sender.send("tea", transaction=transaction)
+            else:
+                sent = await sender.transmit("tea", transaction=transaction)
+                assert isinstance(await sent.outcome(), amqp.Rejected)
+            (delivery,) = transaction._inner._posted
+            assert delivery.was_asked
+            with pytest.raises(amqp.TransactionRolledBackError, match="amqp:transaction:rollback"):
+                await transaction.commit()
+            await transaction.close()
+
+    asyncio.run(main())
+
+
+def test_outcome_is_told_to_all_who_ask(url: str, run: Any) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as conn, conn.open_sender("orders") as sender:
+            sent = await sender.transmit("tea")
+            assert await asyncio.gather(*(sent.outcome() for _ in range(3))) == [amqp.Accepted()] * 3
+
+    run(main())
+
+
 def test_copies_are_browsed_requests_answered_and_work_committed(url: str, run: Any) -> None:
     async def main() -> None:
         async with aio.open_connection(url) as conn:

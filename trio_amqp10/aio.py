@@ -164,7 +164,7 @@ class Sender(OpenedSender):
 
         Raises: as ``trio_amqp10.Sender.transmit``, and ``trio.TooSlowError`` if there was no credit in time.
 
-        Cancelled: nothing was sent.
+        Cancelled: nothing was sent; with ``tag``, ``transaction`` or a store in a file it may have been.
         """
         sent = await self._transmit(message, timeout, tag, settled, inner_of(transaction))
         return OutgoingDelivery(self._bridge, sent)

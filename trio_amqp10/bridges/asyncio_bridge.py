@@ -25,7 +25,7 @@ from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .portal import Block, Call, Portal, within
+from .portal import Block, Call, Portal, result_of, within
 from .sender_feed import PostedMessage, SenderFeed
 from .trio_thread import shared_thread
 
@@ -124,7 +124,7 @@ class Bridge:
     async def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread. Cancelled: it is called anyway."""
         done: asyncio.Future[T] = self.check().create_future()
-        self.portal.post(lambda: self.reply(partial(_set, done, *_result_of(function))))
+        self.portal.post(lambda: self.reply(partial(_set, done, *result_of(function))))
         return await done
 
 
@@ -139,13 +139,6 @@ def _set(done: asyncio.Future[Any], value: Any, failure: Exception | None) -> No
         done.set_result(value)
     else:
         done.set_exception(failure)
-
-
-def _result_of(function: Callable[[], T]) -> tuple[T | None, Exception | None]:
-    try:
-        return function(), None
-    except Exception as failure:
-        return None, failure
 
 
 class Opening(Generic[O]):

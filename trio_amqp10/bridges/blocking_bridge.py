@@ -8,7 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import trio
 
@@ -17,7 +17,7 @@ from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .portal import Block, Call, Portal, within
+from .portal import Block, Call, Portal, result_of, within
 from .trio_thread import shared_thread
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ class Bridge:
         try:
             done.result()
         except BaseException:  # it was raised in this thread, as an interrupt is
-            self.portal.post(call.abandon)
+            with contextlib.suppress(trio.ClosedResourceError):
+                self.portal.post(call.abandon)
             raise
         if call.failure is not None:
             raise call.failure
@@ -92,11 +93,13 @@ class Bridge:
 
     def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread."""
-
-        async def call() -> T:
-            return function()
-
-        return self.run(call)
+        self.check()
+        done: concurrent.futures.Future[tuple[T | None, Exception | None]] = concurrent.futures.Future()
+        self.portal.post(lambda: done.set_result(result_of(function)))
+        value, failure = done.result()
+        if failure is not None:
+            raise failure
+        return cast("T", value)
 
     def outcome(self, sent: Sent, seconds: float | None) -> Outcome | None:
         """Wait for the outcome of a message."""

@@ -43,6 +43,14 @@ async def within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:
         return await call()
 
 
+def result_of(function: Callable[[], T]) -> tuple[T | None, Exception | None]:
+    """Call ``function()``; return its result, or its exception."""
+    try:
+        return function(), None
+    except Exception as failure:
+        return None, failure
+
+
 class Portal:
     """The way from a program's thread to the tasks of one connection.
 

@@ -38,13 +38,11 @@ class PostedMessage:
 
     __slots__ = ("_failure", "_reports", "delivery", "message_format", "payload", "settled")
 
-    def __init__(
-        self, payload: bytes, settled: bool, message_format: int, delivery: OutgoingDelivery | None = None
-    ) -> None:
+    def __init__(self, payload: bytes, settled: bool, message_format: int) -> None:
         self.payload: bytes = payload
         self.settled: bool = settled
         self.message_format: int = message_format
-        self.delivery = delivery
+        self.delivery: OutgoingDelivery | None = None
         self._failure: Exception | None = None
         self._reports: list[Report] | None = None
 
@@ -83,6 +81,8 @@ class PostedMessage:
                 outcome = delivery.decision()
             except Exception as raised:
                 failure = raised
+            if not delivery.sent_settled:
+                delivery.disregard()  # The program learns it now, as from ``outcome``.
         reports, self._reports = self._reports, None
         for report in reports:
             report(outcome, failure)

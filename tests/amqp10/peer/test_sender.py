@@ -117,6 +117,26 @@ async def test_default_outcome_is_that_of_the_source_as_the_sender_has_it(autoju
         assert isinstance(await delivery.outcome(), amqp.Released)
 
 
+@pytest.mark.parametrize("watched", ["before", "after"])
+async def test_watched_delivery_wakes_whoever_waits_for_it(watched: str, autojump_clock: MockClock) -> None:
+    called: list[str] = []
+    async with sending() as (sender, peer):
+        delivery = await sender.transmit("x")
+        delivery.watch(lambda: called.append("first"))
+        if watched == "before":
+            delivery.watch(lambda: called.append("last"))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(delivery.outcome)
+            nursery.start_soon(delivery.wait_decided)
+            await wait_all_tasks_blocked()
+            if watched == "after":
+                delivery.watch(lambda: called.append("last"))
+                await wait_all_tasks_blocked()
+            await peer.send(settled(0))
+    assert "last" in called
+    assert "first" not in called
+
+
 async def test_outcome_waits_for_more_than_received(autojump_clock: MockClock) -> None:
     async with sending() as (sender, peer):
         delivery = await sender.transmit("x")

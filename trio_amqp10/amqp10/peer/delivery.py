@@ -27,7 +27,6 @@ from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.amqp10.engine.connection_context import Touchable
     from trio_amqp10.amqp10.engine.streamed_delivery import StreamedDelivery
     from trio_amqp10.core.peer_rules import Strict
 
@@ -64,16 +63,17 @@ class Transactional(Protocol):
         ...
 
 
-class _Callback:
-    """A watcher that calls a function instead of waking a task."""
+class _Callback(Waiter):
+    """A watcher that also calls a function."""
 
-    __slots__ = ("_call", "touched")
+    __slots__ = ("_call",)
 
     def __init__(self, call: Callable[[], object]) -> None:
-        self.touched = False
+        super().__init__()
         self._call = call
 
     def wake(self) -> None:
+        super().wake()
         self._call()
 
 
@@ -442,9 +442,11 @@ class OutgoingDelivery(EngineOutgoing):
     def watch(self, call: Callable[[], object]) -> None:
         """Call ``call`` when the receiver gives an outcome or settles, or the link ends.
 
-        It is called synchronously. For services that watch many deliveries without a task for each.
+        It is called synchronously, and replaces the function of an earlier call. For services that watch many deliveries without a task for each.
         """
-        self.watcher: Touchable | None = _Callback(call)
+        before, self.watcher = self.watcher, _Callback(call)
+        if isinstance(before, Waiter):
+            Waiter.wake(before)  # its tasks, not its call: they look again, and wait for the new watcher
 
     async def wait_settled(self) -> None:
         """Wait until both ends have settled the delivery.
