@@ -410,6 +410,34 @@ async def test_drain_leaves_no_credit_across_a_loss(
         assert (await receiver.receive()).message.body == 1
 
 
+@pytest.mark.parametrize("drains", [1, 2])
+async def test_credit_of_a_drain_is_not_counted_against_what_is_granted_later(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any, drains: int
+) -> None:
+    desk = Desk()
+    async with (
+        visiting(monkeypatch, desk.handle) as (town, conn),
+        conn.open_receiver("one", credit=0) as receiver,
+    ):
+        receiver.grant(5)
+        await wait_all_tasks_blocked()
+        town.up = False
+        conn.pump.cancel()  # before the drain can be heard
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(receiver.use_up)
+            await trio.sleep(3)
+            if drains == 1:
+                receiver.set_credit(3)
+            else:
+                nursery.start_soon(receiver.use_up)
+                await wait_all_tasks_blocked()
+                receiver.grant(3)
+            town.up = True
+        desk.outbox = [1, 2, 3, 4]
+        await trio.sleep(10)
+        assert (receiver.buffered, receiver.credit) == (3, 0)
+
+
 async def test_what_came_at_most_once_is_kept_and_the_rest_comes_again(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
 ) -> None:

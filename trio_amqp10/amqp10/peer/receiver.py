@@ -129,16 +129,19 @@ class Receiver(Link["ReceiverLink"]):
             self._window.fill(link)
 
     def attach_to(self, session: LinkSession) -> None:
-        old = self._link
-        granted = old.credit + self._later
-        if self._window.size or old.drain or old.flow_properties:
-            # Credit of the former attachment is not granted again if it is topped up automatically, was drained, or
-            # was for a transaction, which the loss has rolled back.
-            granted = self._later
+        granted = self._kept_credit() + self._later
         self._later = 0
         super().attach_to(session)
         if granted > 0 and not self._window.size:
             self._link.set_credit(granted)
+
+    def _kept_credit(self) -> int:
+        """Return the credit of the present attachment that the next one gets again.
+
+        It gets none that is topped up automatically, was drained, or was for a transaction, which the loss has rolled back.
+        """
+        old = self._link
+        return 0 if self._window.size or old.drain or old.flow_properties else old.credit
 
     def grant(self, credit: int, *, transaction: Transactional | None = None) -> None:
         """Let the sender send ``credit`` more messages; for receivers with ``credit=0``.
@@ -182,7 +185,7 @@ class Receiver(Link["ReceiverLink"]):
             raise LocalProtocolError(f"set_credit({credit}): expected a number of messages, at least 0")
         self.check_alive()
         if self.is_suspended:
-            self._later = credit - self._link.credit
+            self._later = credit - self._kept_credit()
         else:
             self._link.set_credit(credit)
 
@@ -254,7 +257,9 @@ class Receiver(Link["ReceiverLink"]):
         self._window.size = 0
         link = self._link
         if self.is_suspended:
-            self._later = -link.credit  # the credit was lost with the link, and must not be granted again
+            self._later = (
+                -self._kept_credit()
+            )  # the credit was lost with the link, and must not be granted again
         else:
             link.set_credit(link.credit, drain=True)
         await trio.lowlevel.checkpoint()
