@@ -19,6 +19,18 @@ from trio_amqp10.amqp10.wire.values import ZeroWidthArray
 from .strategies import SCALARS, same, values
 
 
+def test_maps_in_maps_are_converted_once_however_deep() -> None:
+    """Names that are equal in JSON make a map a list of pairs."""
+    value: Any = 0
+    for _ in range(31):
+        value = amqp.PairMap([(amqp.Symbol("k"), 1), ("k", value)])
+    shown = to_json(value)
+    for _ in range(31):
+        (_, one), (_, shown) = shown
+        assert one == 1
+    assert shown == 0
+
+
 @pytest.mark.parametrize(
     ("value", "shown"),
     [

@@ -59,10 +59,9 @@ def to_json(value: Any) -> Any:
 
 
 def _map_to_json(items: Mapping[Any, Any]) -> Any:
-    if all(isinstance(key, str) for key in items):
-        named = {str(key): to_json(item) for key, item in items.items()}
-        if len(named) == len(items):
-            return named
+    # Names are compared first: to convert the values twice would take time exponential in the nesting.
+    if all(isinstance(key, str) for key in items) and len({str(key) for key in items}) == len(items):
+        return {str(key): to_json(item) for key, item in items.items()}
     return [[to_json(key), to_json(item)] for key, item in items.items()]
 
 
