@@ -65,8 +65,8 @@ class AwaitedAnswers:
 
     def go_on(self, reason: str) -> None:
         """Restart the time-outs of all answers, if no other reason holds them."""
-        if self._held:
-            self._held.discard(reason)
+        if reason in self._held:
+            self._held.remove(reason)
             self._due = {key: (None, what) for key, (_, what) in self._due.items()}
             self._stamped = 0
 

@@ -202,8 +202,9 @@ class Published(Content):
             routing_keys=publication.routing_keys,
             original_expiration=properties.expiration,
         )
-        deaths = recorded(self.deaths, death)
-        known = headers.items() if self.deaths else ()
+        earlier = self.deaths
+        deaths = recorded(earlier, death)
+        known = headers.items() if earlier else ()
         before = {key: value for key, value in known if isinstance(value, str)}
         marked = {**headers, _DEATHS: [_entry(each) for each in deaths], **summary(before, death)}
         dead = replace(properties, headers=marked, expiration=None)

@@ -17,13 +17,14 @@ from trio_amqp10.amqp_fast.engine.events import (
     HandleFailed,
 )
 from trio_amqp10.core.errors import RemoteProtocolError, SecurityError
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.recovery_events import Changes
 from trio_amqp10.net.waiters import Waiter
 
 from .channel import Channel
 from .endpoint import Opening
-from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError, fresh_copy
+from .errors import ChannelClosedError, ConnectionClosedError, HandleClosedError
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp_fast.engine.channel import Channel as EngineChannel

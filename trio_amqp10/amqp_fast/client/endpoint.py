@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import trio
 
+from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import Waiter
 
-from .errors import TransportLostError, fresh_copy
+from .errors import TransportLostError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -112,10 +112,3 @@ class TransportLostError(AmqpError):
 
 Closed = ConnectionClosedError | ChannelClosedError | HandleClosedError
 """The errors that close an endpoint."""
-
-
-def fresh_copy(why: Closed) -> Closed:
-    """Return a new error to raise, equal to ``why`` and caused by it."""
-    made = type(why)(why.code, why.text)  # type: ignore[arg-type]
-    made.__cause__ = why
-    return made
