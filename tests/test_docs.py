@@ -29,6 +29,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10 import blocking
 
 from .conftest import run_limited
 from .ports import free_port
@@ -191,6 +192,18 @@ def peer() -> amqp.Container:
     return container
 
 
+def connections_of(monkeypatch: pytest.MonkeyPatch) -> list[blocking.Connection]:
+    """Return a list of those that are dialled from now on: a page may leave one to the end of its process."""
+    made: list[blocking.Connection] = []
+
+    def connect(*where: Any, **options: Any) -> blocking.Connection:
+        made.append(blocking.open_connection(*where, **options))
+        return made[-1]
+
+    monkeypatch.setattr(blocking, "connect", connect)
+    return made
+
+
 @pytest.fixture(scope="module")
 def path() -> Iterator[str]:
     """Where commands are found: ``amqp10`` starts quickly."""
@@ -225,6 +238,7 @@ async def test_page_does_what_it_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)  # a page may write files
     monkeypatch.setenv("OCTETS", "20000000")  # of programs/transfer.rst, in place of 2 GiB
+    left_open = connections_of(monkeypatch)
     sasl = amqp.sasl.Server(users={"guest": "guest"}, anonymous=True)
     async with trio.open_nursery() as nursery:
         listeners: list[amqp.Listener] = await nursery.start(
@@ -234,6 +248,8 @@ async def test_page_does_what_it_says(
         for block in blocks(page):
             await reader.read(block)
         await trio.to_thread.run_sync(reader.loop.close)
+        for conn in left_open:
+            await trio.to_thread.run_sync(conn.close)
         nursery.cancel_scope.cancel()
     promised = promises(page)
     shown = capsys.readouterr().out.splitlines()
