@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import threading
 from typing import TYPE_CHECKING, Any
@@ -276,6 +277,51 @@ def test_rows_that_are_not_accepted_are_set_aside_with_the_reason(tmp_path: Path
     assert "100000" in found[TOO_LARGE][1]
     assert found.get(REJECTED, REFUSAL) == REFUSAL
     assert found[NOWHERE][0] == "amqp:not-found"
+
+
+@lacks("inside")
+def test_address_of_rows_that_a_starting_broker_lacks_is_waited_for(server: Server) -> None:
+    """The queue is there again after the first link that the broker refuses."""
+    server.missing()
+    queue = server.queue("out")
+    adding: list[threading.Thread] = []
+
+    def add() -> None:
+        server.ask(lambda: server.container.nodes.setdefault("out", queue))
+
+    class Returning(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "amqp:not-found" in record.getMessage() and not adding:
+                adding.append(threading.Thread(target=add))
+                adding[0].start()
+
+    def restart() -> None:
+        server.down()
+        server.ask(lambda: server.container.nodes.pop("out"))
+        server.up()
+
+    options = SinkOptions.parse({"url": server.url, "onReject": "drop", "maxInFlight": "3"})
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for number in range(30):
+            if number == 20:
+                await trio.to_thread.run_sync(restart)
+            await trio.lowlevel.checkpoint()
+            yield OutgoingBatch(["out"], [amqp.Message(b"%d" % number)])
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    log, returning = logging.getLogger("trio_amqp10.spark"), Returning()
+    log.addHandler(returning)
+    try:
+        report = trio.run(main)
+    finally:
+        log.removeHandler(returning)
+    (thread,) = adding
+    thread.join()
+    assert report == Report(30, 30, 0)
+    assert {*bodies(server)} == {*numbers(30)}
 
 
 def test_row_that_is_too_large_fails_the_task_by_default() -> None:

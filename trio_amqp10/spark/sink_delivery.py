@@ -133,6 +133,8 @@ class _Sending:
     transaction: amqp.Transaction | None
     waiting: deque[_Posted]
     stack: AsyncExitStack
+    reached: set[str] = field(default_factory=set[str])
+    """Addresses that a link has reached, over this connection or an earlier one."""
     senders: dict[str, amqp.Sender] = field(default_factory=dict[str, amqp.Sender])
     missing: dict[str, str] = field(default_factory=dict[str, str])
     """Addresses of rows that do not exist, each with the reason."""
@@ -146,6 +148,7 @@ class _Sending:
                 await oldest.aclose()
             opening = self.connection.open_sender(address)
             found = self.senders[address] = await self.stack.enter_async_context(opening)
+            self.reached.add(address)
         return found
 
     async def post(self, row: _Row) -> amqp.OutgoingDelivery | None:
@@ -158,8 +161,9 @@ class _Sending:
         except amqp.MessageSizeError as large:
             self.leave_out(row.batch(), None, str(large))
         except amqp.LinkRefusedError as refused:
-            # An address for all rows that does not exist is a mistake in the options.
-            if self.options.address is not None or refused.condition != Condition.NOT_FOUND:
+            # An address for all rows that does not exist is a mistake in the options. One that did exist may come back.
+            known = self.options.address is not None or row.address in self.reached
+            if known or refused.condition != Condition.NOT_FOUND:
                 raise
             self.missing[row.address] = f"{row.address!r} does not exist: {refused}"
             self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
@@ -290,10 +294,11 @@ async def _send_plainly(
 ) -> Report:
     report = Report()
     waiting: deque[_Posted] = deque()
+    reached: set[str] = set()
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
         async with AsyncExitStack() as stack:
-            sending = _Sending(connection, options, report, rejected, None, waiting, stack)
+            sending = _Sending(connection, options, report, rejected, None, waiting, stack, reached)
             await sending.resend()
             await _send_rest(messages, sending, progress)
 
