@@ -12,6 +12,7 @@ from pyarrow import parquet
 from trio_amqp10.spark import rejected_rows
 from trio_amqp10.spark.options import OptionError, SinkOptions
 from trio_amqp10.spark.rejected_rows import RejectedRows
+from trio_amqp10.spark.spool import SpoolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +63,15 @@ def test_task_that_is_repeated_replaces_its_files(tmp_path: Path, monkeypatch: p
         rejected.close()
         assert rejected.count == count
     assert [each["n"] for each in written(tmp_path)] == [0, 1, 2]
+
+
+def test_folder_that_cannot_be_written_is_an_error_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    rejected = RejectedRows(rejecting(file / "rows"), TASK)
+    rejected.add(row(1), None, "no")
+    with pytest.raises(SpoolError, match=f"not accepted cannot be written to {file}/rows: .*Not a directory"):
+        rejected.write()
 
 
 def test_rows_that_are_dropped_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,10 +15,12 @@ from pyarrow import parquet
 
 import trio_amqp10 as amqp
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.spark import rejected_rows
 from trio_amqp10.spark.connections import GaveUpError
 from trio_amqp10.spark.message_encoder import OutgoingBatch
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.sink_delivery import Report, SinkError, TaskName, send_all
+from trio_amqp10.spark.spool import SpoolError
 
 from .desk import dotted
 from .peers import lacks
@@ -322,6 +324,23 @@ def test_address_of_rows_that_a_starting_broker_lacks_is_waited_for(server: Serv
     thread.join()
     assert report == Report(30, 30, 0)
     assert {*bodies(server)} == {*numbers(30)}
+
+
+@lacks("inside")
+def test_rows_that_cannot_be_set_aside_fail_the_task_at_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error is not taken for a lost connection, after which all would be tried again."""
+    monkeypatch.setattr(rejected_rows, "_MOST", 1)
+    (tmp_path / "file").touch()
+    with pytest.raises(SpoolError, match="cannot be written to"):
+        send_rows(
+            server,
+            onReject="deadletter-path",
+            deadletterPath=str(tmp_path / "file" / "rows"),
+            reconnect_timeout="1s",
+        )
+    assert "trying again" not in caplog.text
 
 
 def test_row_that_is_too_large_fails_the_task_by_default() -> None:

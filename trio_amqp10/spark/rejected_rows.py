@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from .spool import SpoolError
 from .storage import open_store
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class RejectedRows:
         """Write the rows that wait.
 
         Raises:
-            OSError, SpoolError: they cannot be written.
+            SpoolError: they cannot be written.
         """
         if self._store is None or not self._rows:
             return
@@ -69,7 +70,12 @@ class RejectedRows:
 
         octets = BytesIO()
         write_table(pa.Table.from_batches(self._rows), octets)
-        self._store.put(self._name(self._files), octets.getvalue())
+        try:
+            self._store.put(self._name(self._files), octets.getvalue())
+        except OSError as wrong:  # as it is, it would count as the loss of a connection
+            raise SpoolError(
+                f"the rows that were not accepted cannot be written to {self._store.where}: {wrong}"
+            ) from wrong
         self._files += 1
         self._rows = []
 
@@ -79,7 +85,8 @@ class RejectedRows:
         Further files of an earlier attempt are deleted.
 
         Raises:
-            OSError, SpoolError: they cannot be written.
+            SpoolError: they cannot be written.
+            OSError: files of an earlier attempt cannot be deleted.
         """
         self.write()
         store = self._store
