@@ -194,6 +194,16 @@ def test_task_is_not_looked_for_unless_it_was_there(server: Server, monkeypatch:
         send(server, 1, transactions="ledger", ledger="ledger")
 
 
+def test_rows_that_cannot_be_read_to_the_end_fail_the_task(peer: Peer) -> None:
+    """The error is not taken for a lost connection, after which no row would be left to send."""
+
+    def fail() -> None:
+        raise OSError("a batch of 10 octets ends after 3")
+
+    with pytest.raises(SinkError, match="the rows cannot be read: a batch of 10 octets ends after 3"):
+        send(peer, 5, at={2: fail})
+
+
 def test_lost_connection_is_made_anew_and_what_is_in_doubt_sent_again(peer: Peer) -> None:
     def interrupt() -> None:
         peer.down()

@@ -271,7 +271,8 @@ async def send_all(outbound: AsyncIterator[OutgoingBatch], options: SinkOptions,
         name: the name of the task.
 
     Raises:
-        SinkError: a row was not accepted and ``onReject`` is ``fail``; a message was released for too long, or got no outcome.
+        SinkError: a row was not accepted and ``onReject`` is ``fail``; a message was released for too long, or got no outcome;
+            the rows cannot be read.
         SpoolError, OSError: the rows that were left out cannot be written.
         GaveUpError: the peer could not be reached, or was lost, for too long.
         TransactionError: the transaction could not be declared or discharged.
@@ -318,11 +319,19 @@ class _Messages:
         """Rows that cannot be messages, with the reasons, until they are taken."""
 
     async def more(self) -> Iterator[_Row] | None:
-        """Return the rest of the present batch, or the next batch; None at the end."""
+        """Return the rest of the present batch, or the next batch; None at the end.
+
+        Raises:
+            SinkError: the rows cannot be read.
+        """
         for first in self._rest:
             self._rest = chain([first], self._rest)
             return self._rest
-        async for batch in self._batches:
+        try:
+            batch = await anext(self._batches, None)
+        except OSError as wrong:  # as it is, it would count as the loss of a connection
+            raise SinkError(f"the rows cannot be read: {wrong}") from wrong
+        if batch is not None:
             numbers = batch.numbers or range(len(batch.messages))
             self._rest = map(_Row, batch.addresses, batch.messages, repeat(batch.rows), numbers)
             self.unfit += [
