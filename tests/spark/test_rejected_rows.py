@@ -52,6 +52,23 @@ def test_rows_are_in_files_with_condition_and_reason(
     )
 
 
+def test_row_that_was_set_aside_before_gets_its_new_reason(tmp_path: Path) -> None:
+    again = pa.RecordBatch.from_pydict({"reject_reason": ["old"], "n": [1], "reject_condition": ["app:old"]})
+    rejected = RejectedRows(rejecting(tmp_path), TASK)
+    rejected.add(again, None, "new")
+    rejected.close()
+    assert written(tmp_path) == [{"n": 1, "reject_condition": None, "reject_reason": "new"}]
+
+
+def test_row_that_waits_does_not_keep_its_batch(tmp_path: Path) -> None:
+    rejected = RejectedRows(rejecting(tmp_path), TASK)
+    before = pa.total_allocated_bytes()
+    rejected.add(pa.RecordBatch.from_pydict({"body": [bytes(1000)] * 10_000}).slice(5, 1), None, "no")
+    assert pa.total_allocated_bytes() - before < 100_000
+    rejected.close()
+    assert [each["body"] for each in written(tmp_path)] == [bytes(1000)]
+
+
 def test_task_that_is_repeated_replaces_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejected_rows, "_MOST", 2)
     for count in (5, 3):

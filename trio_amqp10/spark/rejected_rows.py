@@ -49,6 +49,10 @@ class RejectedRows:
         self.count += 1
         self._first = self._first or reason
         if self._store is not None and row is not None:
+            # A copy, because a slice keeps its whole batch; and a row that is sent again may have our columns.
+            row = row.take(pa.array([0], pa.int64())).drop_columns(
+                [name for name, _ in _ADDED if name in row.schema.names]
+            )
             for (name, kind), value in zip(_ADDED, (condition, reason), strict=True):
                 row = row.append_column(name, pa.array([value], kind))
             self._rows.append(row)
