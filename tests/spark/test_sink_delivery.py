@@ -336,6 +336,34 @@ def test_address_of_rows_that_a_starting_broker_lacks_is_waited_for(server: Serv
     assert {*bodies(server)} == {*numbers(30)}
 
 
+@lacks("conditions")
+@pytest.mark.parametrize("unfit", [True, False], ids=["unfit", "rejected"])
+def test_rows_that_are_not_accepted_are_written_whenever_there_are_many(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfit: bool
+) -> None:
+    monkeypatch.setattr(rejected_rows, "_MOST", 4)
+    rejecting(server, lambda delivery, _: delivery.reject("app:no"))
+    given = {"onReject": "deadletter-path", "deadletterPath": str(tmp_path)}
+    options = SinkOptions.parse({"url": server.url} | given)
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for _ in range(2):
+            await trio.lowlevel.checkpoint()
+            if unfit:
+                yield OutgoingBatch([], [], ROWS, (), tuple((n, "none") for n in range(8)))
+            else:
+                yield OutgoingBatch(["odd"] * 8, [amqp.Message(b"%d" % n) for n in range(8)], ROWS)
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    assert trio.run(main).rejected == 16
+    files = sorted(tmp_path.iterdir())
+    assert [parquet.read_metadata(file).num_rows for file in files] == [4, 4, 4, 4]
+    found = [row["n"] for file in files for row in parquet.read_table(file).to_pylist()]
+    assert sorted(found) == sorted([*range(8)] * 2)
+
+
 @lacks("inside")
 def test_rows_that_cannot_be_set_aside_fail_the_task_at_once(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

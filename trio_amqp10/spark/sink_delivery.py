@@ -154,29 +154,34 @@ class _Sending:
     async def post(self, row: _Row) -> amqp.OutgoingDelivery | None:
         """Send a row; return None if it was left out, because no attempt could succeed."""
         if row.address in self.missing:
-            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+            await self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
             return None
         try:
             return await self.transmit(row.address, row.message)
         except amqp.MessageSizeError as large:
-            self.leave_out(row.batch(), None, str(large))
+            await self.leave_out(row.batch(), None, str(large))
         except amqp.LinkRefusedError as refused:
             # An address for all rows that does not exist is a mistake in the options. One that did exist may come back.
             known = self.options.address is not None or row.address in self.reached
             if known or refused.condition != Condition.NOT_FOUND:
                 raise
             self.missing[row.address] = f"{row.address!r} does not exist: {refused}"
-            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+            await self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
         return None
 
-    def leave_out(self, row: pa.RecordBatch | None, condition: str | None, reason: str) -> None:
-        """Note that a row is not accepted; raise ``SinkError`` if that fails the task."""
+    async def leave_out(self, row: pa.RecordBatch | None, condition: str | None, reason: str) -> None:
+        """Note that a row is not accepted; raise ``SinkError`` if that fails the task.
+
+        Raises ``SpoolError`` if so many rows wait that they are written, and they cannot be.
+        """
         self.report.rejected += 1
         if self.options.on_reject == "fail":
             raise SinkError(
                 f"{reason} (to go on without such rows, set option 'onReject' to 'drop' or 'deadletter-path')"
             )
         self.rejected.add(row, condition, reason)
+        if self.rejected.is_full:
+            await trio.to_thread.run_sync(self.rejected.write)
 
     async def transmit(self, address: str, message: amqp.Message) -> amqp.OutgoingDelivery:
         sender = self.senders.get(address) or await self.sender(address)
@@ -212,8 +217,8 @@ class _Sending:
         if not _is_accepted(posted):
             outcome = await self._outcome(posted)
             if not isinstance(outcome, amqp.Accepted):
-                self._handle_rejection(posted, outcome)
                 waiting.popleft()
+                await self._handle_rejection(posted, outcome)
                 return
         accepted = 0
         while True:
@@ -247,11 +252,11 @@ class _Sending:
             f"{'the peer released it each time' if outcome is not None else 'the peer did not answer'}"
         )
 
-    def _handle_rejection(self, posted: _Posted, outcome: Any) -> None:
+    async def _handle_rejection(self, posted: _Posted, outcome: Any) -> None:
         error = getattr(outcome, "error", None)
         why = "undeliverable there" if error is None else f"{error.condition}: {error.description}"
         condition = None if error is None else str(error.condition)
-        self.leave_out(
+        await self.leave_out(
             posted.row.batch(), condition, f"a message to {posted.row.address!r} was rejected: {why}"
         )
 
@@ -347,7 +352,7 @@ async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[
     while (rest := await messages.more()) is not None:
         while messages.unfit:
             row, reason = messages.unfit.pop()
-            sending.leave_out(row, None, reason)
+            await sending.leave_out(row, None, reason)
         for each in rest:
             report.sent += 1
             # Keep the message before anything can fail, because the rows cannot be read again.
@@ -357,8 +362,6 @@ async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[
                 waiting.pop()
             else:
                 waiting[-1] = _Posted(each, delivery)
-            if sending.rejected.is_full:
-                await trio.to_thread.run_sync(sending.rejected.write)
             if not report.sent % _AT_ONCE:
                 await trio.lowlevel.checkpoint()  # let the connection write
             while len(waiting) >= most:
