@@ -21,6 +21,7 @@ from trio_amqp10.spark.message_encoder import OutgoingBatch
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.sink_delivery import Report, SinkError, TaskName, send_all
 from trio_amqp10.spark.spool import SpoolError
+from trio_amqp10.spark.storage import open_store
 
 from .desk import dotted
 from .peers import lacks
@@ -29,6 +30,8 @@ from .server import Server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+
+    from trio_amqp10.spark.storage import Store
 
     from .peers import Peer
 
@@ -334,6 +337,23 @@ def test_address_of_rows_that_a_starting_broker_lacks_is_waited_for(server: Serv
     thread.join()
     assert report == Report(30, 30, 0)
     assert {*bodies(server)} == {*numbers(30)}
+
+
+@lacks("inside")
+def test_store_of_rows_that_are_not_accepted_is_opened_beside_the_connections(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections of other tasks share the thread of trio, and opening an object store takes a while."""
+    threads: list[threading.Thread] = []
+
+    def open_noted(where: str) -> Store:
+        threads.append(threading.current_thread())
+        return open_store(where)
+
+    monkeypatch.setattr(rejected_rows, "open_store", open_noted)
+    send(server, 1, onReject="deadletter-path", deadletterPath=str(tmp_path))
+    (thread,) = threads
+    assert thread is not threading.current_thread()
 
 
 @lacks("conditions")

@@ -284,7 +284,11 @@ async def send_all(outbound: AsyncIterator[OutgoingBatch], options: SinkOptions,
 
     Cancelled: messages that were sent may be at the peer; in a transaction none is.
     """
-    rejected = RejectedRows(options, str(name) if name.job else uuid.uuid4().hex)
+    task = str(name) if name.job else uuid.uuid4().hex
+    if options.deadletter_path is None:
+        rejected = RejectedRows(options, task)
+    else:  # its store may be slow to open
+        rejected = await trio.to_thread.run_sync(RejectedRows, options, task)
     if options.transactions == "none":
         return await _send_plainly(outbound, options, rejected)
     if options.transactions == "task":
