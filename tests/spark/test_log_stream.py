@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, ReadMinRows
+from pyspark.sql.streaming.datasource import ReadMaxRows, ReadMinRows
 
 from trio_amqp10.spark.offset_reader import DataLossError
 from trio_amqp10.spark.offset_stream import LogBatchReader, LogReader
@@ -32,7 +32,9 @@ class Follower:
         self._logs = logs
         self._folder = folder
 
-    def start(self, *, now: bool = True, addresses: str | None = None, **given: str) -> Any:
+    def start(
+        self, *, now: bool = True, once: bool = False, addresses: str | None = None, **given: str
+    ) -> Any:
         source = self._spark.readStream.format("amqp10")
         source = source.options(
             url=self._logs.url,
@@ -43,12 +45,14 @@ class Follower:
         )
         writer = source.load().writeStream.format("parquet").option("path", str(self._folder / "out"))
         writer = writer.option("checkpointLocation", str(self._folder / "checkpoint"))
+        if once:
+            return writer.trigger(once=True).start()
         return (
             writer.trigger(availableNow=True) if now else writer.trigger(processingTime="200 milliseconds")
         ).start()
 
-    def run(self, **given: str) -> list[int]:
-        query = self.start(**given)
+    def run(self, *, once: bool = False, **given: str) -> list[int]:
+        query = self.start(once=once, **given)
         assert query.awaitTermination(PATIENCE)
         return [each["numInputRows"] for each in query.recentProgress if each["numInputRows"]]
 
@@ -75,6 +79,16 @@ def test_limited_batches_share_their_rows_among_logs(logs: Logs, follower: Follo
     logs.fill("two", 5)
     assert follower.run(**given) == [5]
     assert follower.found() == numbered(one, 0, 250) + numbered(two, 0, 35)
+
+
+def test_once_takes_what_is_there_in_one_batch_however_few_rows_it_has(
+    logs: Logs, follower: Follower
+) -> None:
+    logs.fill("one", 5)
+    assert follower.run(once=True, minRowsPerTrigger="10") == [5]
+    logs.fill("one", 5)
+    assert follower.run(once=True, maxRowsPerTrigger="2") == [5]
+    assert follower.found() == numbered(logs.address("one"), 0, 10)
 
 
 def test_what_comes_is_followed_and_a_restart_goes_on(logs: Logs, follower: Follower) -> None:
@@ -182,15 +196,15 @@ def test_few_rows_wait_for_more_but_not_for_ever(logs: Logs) -> None:
     log = logs.address("one")
     given = {"url": logs.url, "mode": "log", "address": log, "maxTriggerDelay": "1s"}
     reader = LogReader(LogOptions.parse(given | {"minRowsPerTrigger": "10"}))
-    start = reader.initialOffset()
+    start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
     assert start == {log: 0}
     logs.fill("one", 4)
-    assert reader.latestOffset(start, ReadAllAvailable()) == start
+    assert reader.latestOffset(start, limit) == start
     logs.fill("one", 8)
-    assert reader.latestOffset(start, ReadAllAvailable()) == {log: 12}
+    assert reader.latestOffset(start, limit) == {log: 12}
     logs.fill("one", 1)
-    assert reader.latestOffset({log: 12}, ReadAllAvailable()) == {log: 12}
-    until(lambda: reader.latestOffset({log: 12}, ReadAllAvailable()) == {log: 13})
+    assert reader.latestOffset({log: 12}, limit) == {log: 12}
+    until(lambda: reader.latestOffset({log: 12}, limit) == {log: 13})
     logs.fill("one", 8)
     assert reader.latestOffset({log: 13}, ReadMaxRows(2)) == {log: 15}
     fresh = LogReader(LogOptions.parse(given))

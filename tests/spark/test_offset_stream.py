@@ -72,6 +72,20 @@ def test_batch_goes_to_the_ends_or_so_many_rows(logs: Logs) -> None:
     assert reader.reportLatestOffset() == {"a": 5, "b": 3}
 
 
+def test_few_rows_are_the_batch_of_a_query_that_runs_once(logs: Logs) -> None:
+    reader = LogReader(options(minRowsPerTrigger="10"))
+    start = {"a": 0, "b": 3}
+    assert reader.latestOffset(start, reader.getDefaultReadLimit()) == start
+    assert reader.latestOffset(start, ReadAllAvailable()) == {"a": 5, "b": 3}
+
+
+@pytest.mark.parametrize(("given", "most"), [({}, 2**63 - 1), ({"maxRowsPerTrigger": "4"}, 4)])
+def test_limit_by_default_is_that_of_the_options(given: dict[str, str], most: int) -> None:
+    limit = LogReader(options(**given)).getDefaultReadLimit()
+    assert isinstance(limit, ReadMaxRows)
+    assert limit.max_rows == most
+
+
 def test_available_now_ends_where_the_logs_ended_then(logs: Logs) -> None:
     reader = LogReader(options())
     reader.prepareForTriggerAvailableNow()

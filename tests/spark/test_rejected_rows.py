@@ -12,6 +12,7 @@ from pyarrow import parquet
 from trio_amqp10.spark import rejected_rows
 from trio_amqp10.spark.options import OptionError, SinkOptions
 from trio_amqp10.spark.rejected_rows import RejectedRows
+from trio_amqp10.spark.spool import SpoolError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +52,23 @@ def test_rows_are_in_files_with_condition_and_reason(
     )
 
 
+def test_row_that_was_set_aside_before_gets_its_new_reason(tmp_path: Path) -> None:
+    again = pa.RecordBatch.from_pydict({"reject_reason": ["old"], "n": [1], "reject_condition": ["app:old"]})
+    rejected = RejectedRows(rejecting(tmp_path), TASK)
+    rejected.add(again, None, "new")
+    rejected.close()
+    assert written(tmp_path) == [{"n": 1, "reject_condition": None, "reject_reason": "new"}]
+
+
+def test_row_that_waits_does_not_keep_its_batch(tmp_path: Path) -> None:
+    rejected = RejectedRows(rejecting(tmp_path), TASK)
+    before = pa.total_allocated_bytes()
+    rejected.add(pa.RecordBatch.from_pydict({"body": [bytes(1000)] * 10_000}).slice(5, 1), None, "no")
+    assert pa.total_allocated_bytes() - before < 100_000
+    rejected.close()
+    assert [each["body"] for each in written(tmp_path)] == [bytes(1000)]
+
+
 def test_task_that_is_repeated_replaces_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rejected_rows, "_MOST", 2)
     for count in (5, 3):
@@ -62,6 +80,15 @@ def test_task_that_is_repeated_replaces_its_files(tmp_path: Path, monkeypatch: p
         rejected.close()
         assert rejected.count == count
     assert [each["n"] for each in written(tmp_path)] == [0, 1, 2]
+
+
+def test_folder_that_cannot_be_written_is_an_error_of_its_own(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    rejected = RejectedRows(rejecting(file / "rows"), TASK)
+    rejected.add(row(1), None, "no")
+    with pytest.raises(SpoolError, match=f"not accepted cannot be written to {file}/rows: .*Not a directory"):
+        rejected.write()
 
 
 def test_rows_that_are_dropped_are_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import ssl
 import threading
 from typing import TYPE_CHECKING, Any
@@ -14,10 +15,13 @@ from pyarrow import parquet
 
 import trio_amqp10 as amqp
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.spark import rejected_rows
 from trio_amqp10.spark.connections import GaveUpError
 from trio_amqp10.spark.message_encoder import OutgoingBatch
 from trio_amqp10.spark.options import SinkOptions
 from trio_amqp10.spark.sink_delivery import Report, SinkError, TaskName, send_all
+from trio_amqp10.spark.spool import SpoolError
+from trio_amqp10.spark.storage import open_store
 
 from .desk import dotted
 from .peers import lacks
@@ -26,6 +30,8 @@ from .server import Server
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
+
+    from trio_amqp10.spark.storage import Store
 
     from .peers import Peer
 
@@ -191,6 +197,16 @@ def test_task_is_not_looked_for_unless_it_was_there(server: Server, monkeypatch:
         send(server, 1, transactions="ledger", ledger="ledger")
 
 
+def test_rows_that_cannot_be_read_to_the_end_fail_the_task(peer: Peer) -> None:
+    """The error is not taken for a lost connection, after which no row would be left to send."""
+
+    def fail() -> None:
+        raise OSError("a batch of 10 octets ends after 3")
+
+    with pytest.raises(SinkError, match="the rows cannot be read: a batch of 10 octets ends after 3"):
+        send(peer, 5, at={2: fail})
+
+
 def test_lost_connection_is_made_anew_and_what_is_in_doubt_sent_again(peer: Peer) -> None:
     def interrupt() -> None:
         peer.down()
@@ -276,6 +292,113 @@ def test_rows_that_are_not_accepted_are_set_aside_with_the_reason(tmp_path: Path
     assert "100000" in found[TOO_LARGE][1]
     assert found.get(REJECTED, REFUSAL) == REFUSAL
     assert found[NOWHERE][0] == "amqp:not-found"
+
+
+@lacks("inside")
+def test_address_of_rows_that_a_starting_broker_lacks_is_waited_for(server: Server) -> None:
+    """The queue is there again after the first link that the broker refuses."""
+    server.missing()
+    queue = server.queue("out")
+    adding: list[threading.Thread] = []
+
+    def add() -> None:
+        server.ask(lambda: server.container.nodes.setdefault("out", queue))
+
+    class Returning(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if "amqp:not-found" in record.getMessage() and not adding:
+                adding.append(threading.Thread(target=add))
+                adding[0].start()
+
+    def restart() -> None:
+        server.down()
+        server.ask(lambda: server.container.nodes.pop("out"))
+        server.up()
+
+    options = SinkOptions.parse({"url": server.url, "onReject": "drop", "maxInFlight": "3"})
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for number in range(30):
+            if number == 20:
+                await trio.to_thread.run_sync(restart)
+            await trio.lowlevel.checkpoint()
+            yield OutgoingBatch(["out"], [amqp.Message(b"%d" % number)])
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    log, returning = logging.getLogger("trio_amqp10.spark"), Returning()
+    log.addHandler(returning)
+    try:
+        report = trio.run(main)
+    finally:
+        log.removeHandler(returning)
+    (thread,) = adding
+    thread.join()
+    assert report == Report(30, 30, 0)
+    assert {*bodies(server)} == {*numbers(30)}
+
+
+@lacks("inside")
+def test_store_of_rows_that_are_not_accepted_is_opened_beside_the_connections(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Connections of other tasks share the thread of trio, and opening an object store takes a while."""
+    threads: list[threading.Thread] = []
+
+    def open_noted(where: str) -> Store:
+        threads.append(threading.current_thread())
+        return open_store(where)
+
+    monkeypatch.setattr(rejected_rows, "open_store", open_noted)
+    send(server, 1, onReject="deadletter-path", deadletterPath=str(tmp_path))
+    (thread,) = threads
+    assert thread is not threading.current_thread()
+
+
+@lacks("conditions")
+@pytest.mark.parametrize("unfit", [True, False], ids=["unfit", "rejected"])
+def test_rows_that_are_not_accepted_are_written_whenever_there_are_many(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unfit: bool
+) -> None:
+    monkeypatch.setattr(rejected_rows, "_MOST", 4)
+    rejecting(server, lambda delivery, _: delivery.reject("app:no"))
+    given = {"onReject": "deadletter-path", "deadletterPath": str(tmp_path)}
+    options = SinkOptions.parse({"url": server.url} | given)
+
+    async def outbound() -> AsyncIterator[OutgoingBatch]:
+        for _ in range(2):
+            await trio.lowlevel.checkpoint()
+            if unfit:
+                yield OutgoingBatch([], [], ROWS, (), tuple((n, "none") for n in range(8)))
+            else:
+                yield OutgoingBatch(["odd"] * 8, [amqp.Message(b"%d" % n) for n in range(8)], ROWS)
+
+    async def main() -> Report:
+        return await send_all(outbound(), options, NAME)
+
+    assert trio.run(main).rejected == 16
+    files = sorted(tmp_path.iterdir())
+    assert [parquet.read_metadata(file).num_rows for file in files] == [4, 4, 4, 4]
+    found = [row["n"] for file in files for row in parquet.read_table(file).to_pylist()]
+    assert sorted(found) == sorted([*range(8)] * 2)
+
+
+@lacks("inside")
+def test_rows_that_cannot_be_set_aside_fail_the_task_at_once(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The error is not taken for a lost connection, after which all would be tried again."""
+    monkeypatch.setattr(rejected_rows, "_MOST", 1)
+    (tmp_path / "file").touch()
+    with pytest.raises(SpoolError, match="cannot be written to"):
+        send_rows(
+            server,
+            onReject="deadletter-path",
+            deadletterPath=str(tmp_path / "file" / "rows"),
+            reconnect_timeout="1s",
+        )
+    assert "trying again" not in caplog.text
 
 
 def test_row_that_is_too_large_fails_the_task_by_default() -> None:

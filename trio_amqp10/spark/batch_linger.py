@@ -9,6 +9,11 @@ Knows numbers; neither the spool nor Spark.
 
 from __future__ import annotations
 
+from typing import Final
+
+NO_LIMIT: Final = 2**63 - 1
+"""Rows that no batch has: the largest number of Spark's type."""
+
 
 class BatchLinger:
     """Decides, each time that Spark asks, whether the rows should be a batch now.

@@ -31,6 +31,7 @@ from trio_amqp10.amqp10.wire.values import Described, Symbol, Timestamp, ULong
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .connections import run_together, token_source
+from .source_selection import selector_filter
 from .super_streams import find_streams
 
 if TYPE_CHECKING:
@@ -46,7 +47,6 @@ _PROBED: Final = 1000
 The peer begins at a block of messages, and blocks have about this size.
 """
 
-_SELECTOR: Final = Symbol("apache.org:selector-filter:string")
 _NUMBER: Final = "x-opt-sequence-number"
 _ENQUEUED: Final = "x-opt-enqueued-time"
 _PARTITIONS: Final = "/Partitions/"
@@ -268,8 +268,7 @@ class _EventHubs:
     ) -> AbstractAsyncContextManager[amqp.Receiver]:
         hub, _, partition = log.rpartition(_PARTITIONS)
         address = f"{hub}/ConsumerGroups/{options.consumer_group or '$Default'}{_PARTITIONS}{partition}"
-        where = Described(_SELECTOR, f"amqp.annotation.{condition}")
-        source = Source(address=address, filter={_SELECTOR: where})
+        source = Source(address=address, filter=selector_filter(f"amqp.annotation.{condition}"))
         return connection.open_receiver(
             address, source=source, credit=0, guarantee="at-most-once", filters="optional"
         )

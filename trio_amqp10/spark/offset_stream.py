@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from .batch_linger import BatchLinger
+from .batch_linger import NO_LIMIT, BatchLinger
 from .connection_pool import run_in_pool
 from .log_dialects import hub_of
 from .log_offsets import DataLossError, beginnings, next_offsets, ranges
@@ -111,9 +111,12 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = run_in_pool(find_ends, self._options)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """Return the limit of ``maxRowsPerTrigger``."""
+        """Return the limit of ``maxRowsPerTrigger``, or one that no batch reaches.
+
+        Spark asks for all rows, without a limit, for ``trigger(once=True)`` alone.
+        """
         rows = self._options.max_rows
-        return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
+        return ReadMaxRows(NO_LIMIT if rows is None else rows)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """Return the end of the next batch."""
@@ -126,7 +129,9 @@ class LogReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             fail_on_data_loss=self._options.fail_on_data_loss,
         )
         rows = sum(stop - first for _, first, stop in ranges(start, chosen, 1))
-        if not rows or self._target is not None or chosen.keys() != start.keys():
+        if self._target is not None or isinstance(limit, ReadAllAvailable):
+            return chosen  # there is nothing to wait for
+        if not rows or chosen.keys() != start.keys():
             return chosen  # a new log joins at once: it may begin at its end, which moves on
         least = max(self._options.min_rows or 0, limit.min_rows if isinstance(limit, ReadMinRows) else 0)
         if isinstance(limit, ReadMaxRows):

@@ -30,7 +30,7 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from .backlog import Backlog
-from .batch_linger import BatchLinger
+from .batch_linger import NO_LIMIT, BatchLinger
 from .browse import browse
 from .segments import SegmentReader, inlined
 from .spool import Slice
@@ -46,8 +46,6 @@ _MOST_ROWS: Final = 100_000
 """The most rows of a partition."""
 _INLINE_BYTES: Final = 64 * 2**20
 """The most octets of a batch that travels inside its partitions."""
-_NO_LIMIT: Final = 2**63 - 1
-"""Rows that no batch has: the largest number of Spark's type."""
 
 
 class SpoolPartition(InputPartition):
@@ -85,7 +83,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ``trigger(once=True)`` alone.
         """
         rows = self._options.max_rows
-        return ReadMaxRows(_NO_LIMIT if rows is None else rows)
+        return ReadMaxRows(NO_LIMIT if rows is None else rows)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Return the end of the next batch."""

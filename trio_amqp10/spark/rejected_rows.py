@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
+from .spool import SpoolError
 from .storage import open_store
 
 if TYPE_CHECKING:
@@ -48,6 +49,10 @@ class RejectedRows:
         self.count += 1
         self._first = self._first or reason
         if self._store is not None and row is not None:
+            # A copy, because a slice keeps its whole batch; and a row that is sent again may have our columns.
+            row = row.take(pa.array([0], pa.int64())).drop_columns(
+                [name for name, _ in _ADDED if name in row.schema.names]
+            )
             for (name, kind), value in zip(_ADDED, (condition, reason), strict=True):
                 row = row.append_column(name, pa.array([value], kind))
             self._rows.append(row)
@@ -61,7 +66,7 @@ class RejectedRows:
         """Write the rows that wait.
 
         Raises:
-            OSError, SpoolError: they cannot be written.
+            SpoolError: they cannot be written.
         """
         if self._store is None or not self._rows:
             return
@@ -69,7 +74,12 @@ class RejectedRows:
 
         octets = BytesIO()
         write_table(pa.Table.from_batches(self._rows), octets)
-        self._store.put(self._name(self._files), octets.getvalue())
+        try:
+            self._store.put(self._name(self._files), octets.getvalue())
+        except OSError as wrong:  # as it is, it would count as the loss of a connection
+            raise SpoolError(
+                f"the rows that were not accepted cannot be written to {self._store.where}: {wrong}"
+            ) from wrong
         self._files += 1
         self._rows = []
 
@@ -79,7 +89,8 @@ class RejectedRows:
         Further files of an earlier attempt are deleted.
 
         Raises:
-            OSError, SpoolError: they cannot be written.
+            SpoolError: they cannot be written.
+            OSError: files of an earlier attempt cannot be deleted.
         """
         self.write()
         store = self._store

@@ -59,8 +59,6 @@ NO_PROPERTIES: Final = (None,) * 15
 
 _MOST_MILLISECONDS: Final = 2**63 // 1000
 """The largest timestamp that can be expressed in microseconds."""
-_DATA: Final = 0x75
-_VALUE: Final = 0x77
 _NAMES: Final = [PLACES.get(code) for code in range(256)]
 
 
@@ -144,7 +142,6 @@ _STRINGS: Final = frozenset({0, 2, 3, 4, 5, 10, 12})
 _BINARIES: Final = frozenset({0, 1, 5})
 _SYMBOLS: Final = frozenset({6, 7})
 _MOMENTS: Final = frozenset({8, 9})
-_GROUP_SEQUENCE: Final = 11
 
 
 def properties(payload: bytes, span: Span | None, tails: Tails) -> list[Any] | None:

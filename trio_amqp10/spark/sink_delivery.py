@@ -133,6 +133,8 @@ class _Sending:
     transaction: amqp.Transaction | None
     waiting: deque[_Posted]
     stack: AsyncExitStack
+    reached: set[str] = field(default_factory=set[str])
+    """Addresses that a link has reached, over this connection or an earlier one."""
     senders: dict[str, amqp.Sender] = field(default_factory=dict[str, amqp.Sender])
     missing: dict[str, str] = field(default_factory=dict[str, str])
     """Addresses of rows that do not exist, each with the reason."""
@@ -146,33 +148,40 @@ class _Sending:
                 await oldest.aclose()
             opening = self.connection.open_sender(address)
             found = self.senders[address] = await self.stack.enter_async_context(opening)
+            self.reached.add(address)
         return found
 
     async def post(self, row: _Row) -> amqp.OutgoingDelivery | None:
         """Send a row; return None if it was left out, because no attempt could succeed."""
         if row.address in self.missing:
-            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+            await self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
             return None
         try:
             return await self.transmit(row.address, row.message)
         except amqp.MessageSizeError as large:
-            self.leave_out(row.batch(), None, str(large))
+            await self.leave_out(row.batch(), None, str(large))
         except amqp.LinkRefusedError as refused:
-            # An address for all rows that does not exist is a mistake in the options.
-            if self.options.address is not None or refused.condition != Condition.NOT_FOUND:
+            # An address for all rows that does not exist is a mistake in the options. One that did exist may come back.
+            known = self.options.address is not None or row.address in self.reached
+            if known or refused.condition != Condition.NOT_FOUND:
                 raise
             self.missing[row.address] = f"{row.address!r} does not exist: {refused}"
-            self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
+            await self.leave_out(row.batch(), Condition.NOT_FOUND, self.missing[row.address])
         return None
 
-    def leave_out(self, row: pa.RecordBatch | None, condition: str | None, reason: str) -> None:
-        """Note that a row is not accepted; raise ``SinkError`` if that fails the task."""
+    async def leave_out(self, row: pa.RecordBatch | None, condition: str | None, reason: str) -> None:
+        """Note that a row is not accepted; raise ``SinkError`` if that fails the task.
+
+        Raises ``SpoolError`` if so many rows wait that they are written, and they cannot be.
+        """
         self.report.rejected += 1
         if self.options.on_reject == "fail":
             raise SinkError(
                 f"{reason} (to go on without such rows, set option 'onReject' to 'drop' or 'deadletter-path')"
             )
         self.rejected.add(row, condition, reason)
+        if self.rejected.is_full:
+            await trio.to_thread.run_sync(self.rejected.write)
 
     async def transmit(self, address: str, message: amqp.Message) -> amqp.OutgoingDelivery:
         sender = self.senders.get(address) or await self.sender(address)
@@ -208,8 +217,8 @@ class _Sending:
         if not _is_accepted(posted):
             outcome = await self._outcome(posted)
             if not isinstance(outcome, amqp.Accepted):
-                self._handle_rejection(posted, outcome)
                 waiting.popleft()
+                await self._handle_rejection(posted, outcome)
                 return
         accepted = 0
         while True:
@@ -243,11 +252,11 @@ class _Sending:
             f"{'the peer released it each time' if outcome is not None else 'the peer did not answer'}"
         )
 
-    def _handle_rejection(self, posted: _Posted, outcome: Any) -> None:
+    async def _handle_rejection(self, posted: _Posted, outcome: Any) -> None:
         error = getattr(outcome, "error", None)
         why = "undeliverable there" if error is None else f"{error.condition}: {error.description}"
         condition = None if error is None else str(error.condition)
-        self.leave_out(
+        await self.leave_out(
             posted.row.batch(), condition, f"a message to {posted.row.address!r} was rejected: {why}"
         )
 
@@ -267,14 +276,19 @@ async def send_all(outbound: AsyncIterator[OutgoingBatch], options: SinkOptions,
         name: the name of the task.
 
     Raises:
-        SinkError: a row was not accepted and ``onReject`` is ``fail``; a message was released for too long, or got no outcome.
+        SinkError: a row was not accepted and ``onReject`` is ``fail``; a message was released for too long, or got no outcome;
+            the rows cannot be read.
         SpoolError, OSError: the rows that were left out cannot be written.
         GaveUpError: the peer could not be reached, or was lost, for too long.
         TransactionError: the transaction could not be declared or discharged.
 
     Cancelled: messages that were sent may be at the peer; in a transaction none is.
     """
-    rejected = RejectedRows(options, str(name) if name.job else uuid.uuid4().hex)
+    task = str(name) if name.job else uuid.uuid4().hex
+    if options.deadletter_path is None:
+        rejected = RejectedRows(options, task)
+    else:  # its store may be slow to open
+        rejected = await trio.to_thread.run_sync(RejectedRows, options, task)
     if options.transactions == "none":
         return await _send_plainly(outbound, options, rejected)
     if options.transactions == "task":
@@ -290,10 +304,11 @@ async def _send_plainly(
 ) -> Report:
     report = Report()
     waiting: deque[_Posted] = deque()
+    reached: set[str] = set()
 
     async def use(connection: amqp.Connection, progress: Callable[[], None]) -> None:
         async with AsyncExitStack() as stack:
-            sending = _Sending(connection, options, report, rejected, None, waiting, stack)
+            sending = _Sending(connection, options, report, rejected, None, waiting, stack, reached)
             await sending.resend()
             await _send_rest(messages, sending, progress)
 
@@ -313,11 +328,19 @@ class _Messages:
         """Rows that cannot be messages, with the reasons, until they are taken."""
 
     async def more(self) -> Iterator[_Row] | None:
-        """Return the rest of the present batch, or the next batch; None at the end."""
+        """Return the rest of the present batch, or the next batch; None at the end.
+
+        Raises:
+            SinkError: the rows cannot be read.
+        """
         for first in self._rest:
             self._rest = chain([first], self._rest)
             return self._rest
-        async for batch in self._batches:
+        try:
+            batch = await anext(self._batches, None)
+        except OSError as wrong:  # as it is, it would count as the loss of a connection
+            raise SinkError(f"the rows cannot be read: {wrong}") from wrong
+        if batch is not None:
             numbers = batch.numbers or range(len(batch.messages))
             self._rest = map(_Row, batch.addresses, batch.messages, repeat(batch.rows), numbers)
             self.unfit += [
@@ -333,7 +356,7 @@ async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[
     while (rest := await messages.more()) is not None:
         while messages.unfit:
             row, reason = messages.unfit.pop()
-            sending.leave_out(row, None, reason)
+            await sending.leave_out(row, None, reason)
         for each in rest:
             report.sent += 1
             # Keep the message before anything can fail, because the rows cannot be read again.
@@ -343,8 +366,6 @@ async def _send_rest(messages: _Messages, sending: _Sending, progress: Callable[
                 waiting.pop()
             else:
                 waiting[-1] = _Posted(each, delivery)
-            if sending.rejected.is_full:
-                await trio.to_thread.run_sync(sending.rejected.write)
             if not report.sent % _AT_ONCE:
                 await trio.lowlevel.checkpoint()  # let the connection write
             while len(waiting) >= most:
