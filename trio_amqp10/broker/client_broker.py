@@ -1,4 +1,4 @@
-"""The broker of a container that serves clients of AMQP 0-9-1 and its kin, which need one.
+"""The broker of a container for clients of AMQP 0-9-1 and its kin.
 
 Knows containers by their interface; knows no dialect.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def broker_for_clients(container: ServingContainer, *, by_default: bool) -> Topology:
     """Return the broker of a container; add one if it has none.
 
-    Clients may declare new queues and exchanges, unless the container is strict and nobody asked for their dialect.
+    Clients may declare new queues and exchanges, unless the container is strict and the program did not ask for their dialect.
 
     Args:
         container: the container that serves the clients.

@@ -28,7 +28,7 @@ class PoolMember(Protocol):
         ...
 
     def drop_largest(self, limit: str) -> bool:
-        """Drop the largest incomplete message; return False if there is none that can be dropped.
+        """Drop the largest incomplete message; return False if none can be dropped.
 
         If it returns True, ``partial_octets`` is smaller already, whatever the peer does next.
 
