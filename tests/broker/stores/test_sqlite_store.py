@@ -298,6 +298,9 @@ async def test_backup_is_refused_where_it_would_do_harm(tmp_path: Path) -> None:
             await store.backup(tmp_path / "store")
         with pytest.raises(StoreError, match="cannot be written"):
             await store.backup(tmp_path / "no folder" / "copy")
+        for name in ("a\0b", "a\ud800b"):
+            with trio.fail_after(10), pytest.raises(StoreError, match="cannot be written"):
+                await store.backup(tmp_path / name)
         (tmp_path / "used-wal").write_bytes(b"")
         with pytest.raises(StoreError, match="was used as a store"):
             await store.backup(tmp_path / "used")

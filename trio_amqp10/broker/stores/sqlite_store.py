@@ -273,14 +273,14 @@ class SqliteStore:
 
     def _copy(self, path: str) -> StoreError | None:
         """Make a backup; return why it failed, or None."""
-        if os.path.realpath(path) == os.path.realpath(self.path):
-            return StoreError(f"{path!r} is the store itself: give the backup a file of its own")
-        if os.path.exists(f"{path}-wal"):  # SQLite would apply it to the copy.
-            return StoreError(
-                f"{path!r} was used as a store: give the backup another name, or remove {path}-wal as well"
-            )
         unfinished = f"{path}.unfinished"
         try:
+            if os.path.realpath(path) == os.path.realpath(self.path):
+                return StoreError(f"{path!r} is the store itself: give the backup a file of its own")
+            if os.path.exists(f"{path}-wal"):  # SQLite would apply it to the copy.
+                return StoreError(
+                    f"{path!r} was used as a store: give the backup another name, or remove {path}-wal as well"
+                )
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(unfinished)
             os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -291,8 +291,8 @@ class SqliteStore:
             _sync(unfinished)
             os.replace(unfinished, path)
             _sync(os.path.dirname(path))
-        except (OSError, sqlite3.Error) as failure:
-            with contextlib.suppress(OSError):
+        except (OSError, ValueError, sqlite3.Error) as failure:
+            with contextlib.suppress(OSError, ValueError):
                 os.unlink(unfinished)
             reason = getattr(failure, "strerror", None) or failure
             return StoreError(
