@@ -241,12 +241,12 @@ class SqliteStore:
         failures: list[StoreError] = []
 
         def done(failure: StoreError | None) -> None:
-            self._copying = False
             failures.extend(() if failure is None else (failure,))
             finished.set()
 
-        self._do(target, done)
+        self._check_open()
         self._copying = True
+        self._do(target, done)
         await finished.wait()
         if failures:
             raise failures[0]
@@ -298,6 +298,8 @@ class SqliteStore:
             return StoreError(
                 f"the backup {path!r} cannot be written ({reason}): its folder must be writable, and have room for it"
             )
+        finally:  # Here, because the trio that asked for it may be over.
+            self._copying = False
         return None
 
     def _write_meanwhile(self, *_progress: int) -> None:
