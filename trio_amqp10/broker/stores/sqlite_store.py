@@ -19,6 +19,7 @@ import os
 import sqlite3
 import threading
 import time
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ import trio
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.paths import local_path
 
-from .base import StoreError, StoreFullError
+from .base import StoreError, StoreFullError, until_done
 from .disk_space import DiskSpace, is_full
 
 if TYPE_CHECKING:
@@ -237,19 +238,9 @@ class SqliteStore:
         target = _checked_path(os.fspath(path))
         if self._copying:
             raise StoreError(f"a backup of the store {self.path!r} is being made already: wait for its end")
-        finished = trio.Event()
-        failures: list[StoreError] = []
-
-        def done(failure: StoreError | None) -> None:
-            failures.extend(() if failure is None else (failure,))
-            finished.set()
-
         self._check_open()
         self._copying = True
-        self._do(target, done)
-        await finished.wait()
-        if failures:
-            raise failures[0]
+        await until_done(partial(self._do, target))
 
     def _do(self, what: Batch | str, done: Done) -> None:
         self._check_open()
