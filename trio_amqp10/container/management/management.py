@@ -608,7 +608,8 @@ class Management:
     async def hold(self, address: str, seconds: float) -> None:
         """Let a queue take and give no messages for some time.
 
-        Senders wait, as at a full queue. ``move`` and ``browse`` go on. Call it again before the time is over to prolong it.
+        Senders wait, as at a full queue. What AMQP 0-9-1 publishes through an exchange is still taken, because it cannot wait.
+        ``move`` and ``browse`` go on. Call it again before the time is over to prolong it.
 
         Args:
             address: its address.
