@@ -184,3 +184,30 @@ async def test_peer_is_turned_away_when_nobody_can_tell_whether_it_may_come_in(
         assert "who?" not in str(caught.value)
         assert "vet failed for" in caplog.text
         nursery.cancel_scope.cancel()
+
+
+async def test_hosts_list_the_listeners_and_the_users_while_they_are_served() -> None:
+    virtual, containers = hosts()
+    users = amqp.sasl.Server(users={"ada": "secret"})
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(virtual.serve, "amqp://127.0.0.1:0", sasl=users))
+        alone = await nursery.start(containers["a.example"].serve, "amqp://127.0.0.1:0")
+        assert containers["a.example"].listeners == (*alone, *listeners)
+        assert containers["b.example"].listeners == tuple(listeners)
+        assert all(each.known_users == {"ada"} for each in containers.values())
+        nursery.cancel_scope.cancel()
+    assert all(each.listeners == () for each in containers.values())
+
+
+async def test_host_that_finishes_leaves_the_listener_to_the_others() -> None:
+    virtual, containers = hosts()
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(virtual.serve, "amqp://127.0.0.1:0")
+        assert await containers["a.example"].finish()
+        assert containers["a.example"].listeners == ()
+        assert containers["b.example"].listeners == tuple(listeners)
+        assert await send(listeners[0].url, hostname="b.example") == "b.example"
+        more = await nursery.start(virtual.serve, "amqp://127.0.0.1:0")
+        assert containers["a.example"].listeners == ()
+        assert containers["b.example"].listeners == (*listeners, *more)
+        nursery.cancel_scope.cancel()

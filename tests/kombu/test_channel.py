@@ -12,7 +12,8 @@ import kombu
 import pytest
 from amqp import exceptions as kinds
 
-from trio_amqp10 import blocking
+from trio_amqp10 import Container, blocking
+from trio_amqp10.testing import running_container
 
 from .peers import SECONDS, container_url, drained, emulator_url, task_queue
 
@@ -321,3 +322,56 @@ def test_channels_have_windows_of_their_own(connection: kombu.Connection) -> Non
             drained(connection, lambda: all(each.messages for each in found))
             nothing_more(connection)
         assert sorted(found[0].bodies + found[1].bodies) == [0, 1]
+
+
+@pytest.mark.parametrize("no_ack", [True, False])
+def test_consumers_one_after_the_other_share_a_link(no_ack: bool) -> None:
+    container = Container("peer")
+    with (
+        running_container(container=container) as url,
+        kombu.Connection(url.replace("amqp://", "amqp10://")) as connection,
+    ):
+        consumers = [Collecting(connection, ack=not no_ack, no_ack=no_ack) for _ in range(5)]
+        for number, found in enumerate(consumers):
+            publish(connection, number)
+            with found.consumer:
+                drained(connection, lambda found=found: found.messages)  # type: ignore[misc]
+        node = container.find("tasks")
+        assert len(node.outlets) == 1
+        with consumers[0].consumer, consumers[1].consumer, Collecting(connection, no_ack=not no_ack).consumer:
+            assert len(node.outlets) == 3
+    assert [found.bodies for found in consumers] == [[0], [1], [2], [3], [4]]
+
+
+def test_message_can_be_settled_while_another_consumer_has_its_link(connection: kombu.Connection) -> None:
+    publish(connection, 0, 1)
+    found = [Collecting(connection, ack=False, prefetch_count=1) for _ in range(2)]
+    with found[0].consumer:
+        drained(connection, lambda: found[0].messages)
+    with found[1].consumer:
+        nothing_more(connection)
+        found[0].messages[0].ack()
+        drained(connection, lambda: found[1].messages)
+        found[1].messages[0].ack()
+    assert [one.bodies for one in found] == [[0], [1]]
+    assert task_queue()(connection.default_channel).get() is None
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_queue_that_was_deleted_meanwhile_is_consumed_from_by_another_link(here: bool) -> None:
+    with emulator_url() as url, kombu.Connection(url) as connection, kombu.Connection(url) as other:
+        with Collecting(connection).consumer:
+            pass
+        channel = connection.default_channel
+        (inflow,) = channel._inflows.values()
+        if here:
+            channel.queue_delete("tasks")
+        else:
+            other.default_channel.queue_delete("tasks")
+            while inflow.link.source.failure is None:
+                channel.queue_declare("other")
+        publish(connection, "tea")
+        found = Collecting(connection)
+        with found.consumer:
+            drained(connection, lambda: found.messages)
+    assert found.bodies == ["tea"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import select
 from typing import TYPE_CHECKING
 
 import kombu
@@ -10,7 +11,7 @@ from amqp import exceptions as kinds
 from trio_amqp10 import Container
 from trio_amqp10.testing import running_container
 
-from .peers import container_url, drained, service_bus_url, task_queue
+from .peers import SECONDS, container_url, drained, service_bus_url, task_queue
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -60,6 +61,22 @@ def test_deleted_subscription_gets_nothing_more(connection: kombu.Connection) ->
     queue.declare()
     queue.delete()
     assert connection.transport.state.exchanges["news"]["table"] == []
+
+
+@pytest.mark.parametrize("closes", [True, False])
+def test_message_that_waits_for_a_deleted_subscription_is_dropped(
+    connection: kombu.Connection, closes: bool
+) -> None:
+    queue = SUBSCRIBED(connection.default_channel)
+    with connection.Consumer(queue, no_ack=True):
+        connection.Producer(serializer="json").publish("nobody takes it", exchange=NEWS)
+        assert select.select([connection.transport.wire.fileno()], [], [], SECONDS)[0]
+    queue.delete()
+    if closes:
+        connection.default_channel.close()
+    else:
+        with pytest.raises(TimeoutError):
+            connection.drain_events(timeout=0)
 
 
 def test_reply_queue_stays_after_a_reply(connection: kombu.Connection) -> None:

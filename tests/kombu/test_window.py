@@ -171,3 +171,15 @@ async def test_end_of_the_link_is_reported(bench: Any) -> None:
         made._stack.clear()
         await wait_all_tasks_blocked(0.01)
         assert [type(one) for one in made.lost] == [trio.ClosedResourceError]
+
+
+async def test_end_of_a_link_that_brought_nothing_is_reported_when_messages_are_wanted(bench: Any) -> None:
+    async with bench() as made:
+        source = await made.source("q")
+        await made.close()
+        made._stack.clear()
+        await wait_all_tasks_blocked(0.01)
+        assert isinstance(source.failure, trio.ClosedResourceError)
+        made.lost.clear()
+        source.open(True)
+        assert made.lost == [source.failure]

@@ -10,7 +10,7 @@ import math
 import time
 import uuid
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, cast
@@ -67,7 +67,7 @@ from .run_until_signal import run_until_signal
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
     from contextlib import AbstractContextManager
 
     from trio_amqp10.amqp10.message import Message
@@ -225,6 +225,7 @@ class Container(HandlerDecorators):
             watermark=self.watermark,
         )
         self._listeners: list[Listener] = []
+        self._shared_listeners: list[Listener] = []
         self._logins: list[Server] = []
         self.management: Final = Management(self)
         self.virtual_hosts: tuple[str, ...] = ()
@@ -597,8 +598,8 @@ class Container(HandlerDecorators):
 
     @property
     def listeners(self) -> tuple[Listener, ...]:
-        """The addresses at which it listens now."""
-        return tuple(self._listeners)
+        """The addresses at which it listens now, those of ``VirtualHosts`` included."""
+        return (*self._listeners, *self._shared_listeners)
 
     @property
     def known_users(self) -> set[str]:
@@ -863,6 +864,24 @@ class Container(HandlerDecorators):
         if self.resting:
             self._close_listeners()
 
+    @contextmanager
+    def _sharing(
+        self, login: object, task_status: trio.TaskStatus[list[Listener]]
+    ) -> Generator[trio.TaskStatus[list[Listener]]]:
+        """Have the listeners that are started in the body, which serve other hosts too."""
+        self._note_login(login)
+        started = _Started(self._listening_with_others, task_status)
+        try:
+            yield started
+        finally:
+            self._shared_listeners = [
+                each for each in self._shared_listeners if each not in started.listeners
+            ]
+
+    def _listening_with_others(self, listeners: list[Listener]) -> None:
+        if not self.resting:
+            self._shared_listeners += listeners
+
     def _note_login(self, login: object) -> None:
         if isinstance(login, Server) and login not in self._logins:
             self._logins.append(login)
@@ -870,6 +889,7 @@ class Container(HandlerDecorators):
     def _close_listeners(self) -> None:
         while self._listeners:
             self._listeners.pop().close()
+        self._shared_listeners.clear()  # They go on for the other hosts.
 
     @takes_on(LocalOptions)
     def connect(self, options: LocalOptions) -> LocalConnection:
@@ -949,7 +969,8 @@ class Container(HandlerDecorators):
     async def finish(self, patience: float = 5.0) -> bool:
         """Stop taking work, and wait until handlers and deliveries under way are done.
 
-        No new peer is admitted, and no message is taken from peers or given to them.
+        No new peer is admitted, and no message is taken from peers or given to them. The listeners of ``VirtualHosts`` stay open for
+        the other hosts.
 
         Args:
             patience: seconds to wait at most.

@@ -8,6 +8,7 @@ Knows no nodes: a host is served by a container, or by any handler of connection
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
@@ -152,7 +153,11 @@ class VirtualHosts:
         options.setdefault("vet", self.vet)
         options.setdefault("offered_capabilities", Container.offered_capabilities())
         try:
-            await serve(self.handle, *urls, task_status=task_status, **options)
+            with ExitStack() as stack:
+                for container in containers:
+                    sharing = container._sharing(options.get("sasl"), task_status)  # noqa: SLF001 - our own # pyright: ignore[reportPrivateUsage]
+                    task_status = stack.enter_context(sharing)
+                await serve(self.handle, *urls, task_status=task_status, **options)
         finally:
             for container in containers:
                 await container.flush(options.get("close_timeout", 5.0))

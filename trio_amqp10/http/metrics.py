@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 25
 """Values that are written in one piece: about a third of a millisecond."""
 _END: Final = b"# EOF\n"
-_LABELS: Final[Mapping[str, tuple[str, ...]]] = {"queue": ("vhost", "queue")}
-"""Labels that stand for one of a figure, because RabbitMQ has more."""
 _BUILD: Final = "amqp10_build"
 _OF_RABBITMQ: Final = frozenset(
     {"process_resident_memory_bytes", "process_open_fds", "process_max_fds"},

@@ -157,6 +157,8 @@ class BrokerChannel(Channel):
         if info is not None and ((if_unused and info.consumer_count) or (if_empty and info.message_count)):
             return 0
         count: int = self._ask(lambda broker: broker.delete_queue(queue))
+        for no_ack in (True, False):  # The news that these links are over may come later.
+            self._idle.pop((queue, no_ack), None)
         return count
 
     def queue_purge(self, queue: str, **_: Any) -> int:

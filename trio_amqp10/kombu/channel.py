@@ -55,15 +55,23 @@ class Inflow:
     Args:
         link: the link.
         queue: the queue that the messages are from.
+        no_ack: whether the messages are settled when they come.
         stays: whether it stays open without a consumer, as a subscription does.
         wants: whether a message with this exchange and this key is one of the queue's; None for all.
     """
 
     def __init__(
-        self, link: Link, queue: str, *, stays: bool = False, wants: Callable[[str, str], bool] | None = None
+        self,
+        link: Link,
+        queue: str,
+        *,
+        no_ack: bool,
+        stays: bool = False,
+        wants: Callable[[str, str], bool] | None = None,
     ) -> None:
         self.link = link
         self.queue = queue
+        self.no_ack = no_ack
         self.stays = stays
         self.wants = wants
         self.consumer_tag: str | None = None
@@ -88,6 +96,8 @@ class Channel(virtual.Channel):
         self._unsettled: dict[int, Delivery] = {}
         self._inflows: dict[Source, Inflow] = {}
         self._by_consumer: dict[str, list[Inflow]] = {}
+        self._idle: dict[tuple[str, bool], list[Inflow]] = {}
+        """Links for the next consumer, by queue and ``no_ack``."""
         self._getters: dict[str, Link] = {}
         self._last_tag = 0
         self._tags = threading.Lock()
@@ -143,10 +153,15 @@ class Channel(virtual.Channel):
 
     def _open_inflows(self, queue: str, *, no_ack: bool) -> list[Inflow]:
         """Return the links that bring the messages of a queue."""
+        idle = self._idle.get((queue, no_ack), [])
+        while idle:
+            found = idle.pop()
+            if found.link.source.failure is None:
+                return [found]
         return [self._inflow(self._wire.receiver(self._address(queue), settled=no_ack), queue, no_ack=no_ack)]
 
     def _inflow(self, link: Link, queue: str, *, no_ack: bool, **options: Any) -> Inflow:
-        made = Inflow(link, queue, **options)
+        made = Inflow(link, queue, no_ack=no_ack, **options)
         link.start(None if no_ack else self._window, self._wire)
         self._inflows[link.source] = made
         self.connection.sources[link.source] = self
@@ -187,6 +202,8 @@ class Channel(virtual.Channel):
             for inflow in self._by_consumer.pop(consumer_tag, ()):
                 inflow.consumer_tag = inflow.callback = None
                 inflow.link.open(False)
+                if not inflow.stays:
+                    self._idle.setdefault((inflow.queue, inflow.no_ack), []).append(inflow)
 
     def take(self, source: Source, delivery: Delivery) -> bool:
         """Give a message to its consumer; return False if there is none."""

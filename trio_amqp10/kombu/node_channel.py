@@ -147,6 +147,7 @@ class NodeChannel(Channel):
             self.queue_unbind(queue, exchange, routing_key, arguments)
         for inflow in self._subscriptions.pop(queue, {}).values():
             self._inflows.pop(inflow.link.source, None)
+            self.connection.sources.pop(inflow.link.source, None)
             with kombu_errors():
                 inflow.link.close()
 

@@ -98,6 +98,7 @@ class Source:
 
     Attributes:
         is_open: whether messages are wanted.
+        failure: the exception that ended the link, or None.
     """
 
     def __init__(
@@ -108,6 +109,7 @@ class Source:
         lost: Callable[[Source, Exception], object],
     ) -> None:
         self.is_open: bool = False
+        self.failure: Exception | None = None
         self._receiver = receiver
         self._window = window
         self._deliver = deliver
@@ -138,9 +140,12 @@ class Source:
             attempt(partial(receiver.set_credit, credit))
 
     def open(self, is_open: bool) -> None:
-        """Begin or end to want messages."""
+        """Begin or end to want messages; report the end of the link if they are wanted."""
         self.is_open = is_open
-        self.adjust()
+        if is_open and self.failure is not None:
+            self._lost(self, self.failure)
+        else:
+            self.adjust()
 
     def take(self) -> bool:
         """Note in the program's thread that it has a message.
@@ -166,6 +171,7 @@ class Source:
                 else:
                     attempt(delivery.release)
         except (AmqpError, trio.ClosedResourceError) as failure:
+            self.failure = failure
             self._lost(self, failure)
 
 

@@ -332,7 +332,7 @@ class Wire(Opened[AsyncConnection]):
         Raises: the exception that ended the connection, or a link.
         """
         try:
-            found = self._arrivals.get(seconds != 0, seconds or None)
+            found = self._arrivals.get(seconds != 0 and self._failure is None, seconds or None)
         except queue.Empty:
             found = None
         if found is None:

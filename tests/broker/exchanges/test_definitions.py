@@ -13,6 +13,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
 from trio_amqp10.amqp091.wire.typed_values import Int8
 from trio_amqp10.broker.exchanges.definitions import BINDINGS, EXCHANGES, QUEUES
+from trio_amqp10.broker.exchanges.faults import LockedError
 from trio_amqp10.broker.stores.base import StoreError, StoreFullError
 from trio_amqp10.broker.stores.memory_store import MemoryStore
 from trio_amqp10.broker.stores.sqlite_store import SqliteStore
@@ -125,6 +126,16 @@ async def test_messages_of_durable_queues_are_there_after_a_restart() -> None:
     async with container.connect() as conn, conn.open_receiver("q") as receiver:
         assert await bodies(receiver, 1) == ["kept"]
     assert list(broker.queues) == ["q"]
+
+
+async def test_restored_queue_is_named_with_its_virtual_host() -> None:
+    store = MemoryStore()
+    start(store)[1].declare_queue("q")
+    await wait_all_tasks_blocked()
+    _, broker = start(store)
+    broker.virtual_host = "a.example"
+    with pytest.raises(LockedError, match=r"locked queue 'q' in vhost 'a\.example'"):
+        broker.declare_queue("q", exclusive=True, peer=ONE)
 
 
 async def test_broker_that_is_added_late_has_its_messages_too() -> None:

@@ -13,8 +13,10 @@ from trio_amqp10.amqp10.server.native_message import content_of_message, to_tran
 from trio_amqp10.broker.nodes.clock import Clock
 from trio_amqp10.broker.nodes.watermark import OVERHEAD, Watermark
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
+from trio_amqp10.core.errors import Condition
 
 from .test_pull import Out, attach, fill, filled
+from .test_turns import Counted
 
 PEER: Any = SimpleNamespace(container_id="peer", identity=None)
 
@@ -83,6 +85,19 @@ def test_copy_of_the_first_message_has_the_time_that_is_left_to_it() -> None:
     assert queue.pull(out)
     assert [message.ttl for message in seen] == [3000]
     queue.close()
+
+
+def test_links_of_a_later_turn_get_the_redirect_although_it_has_ended() -> None:
+    clock, turns = Clock(), Counted(1)
+    clock.turns = lambda: turns
+    queue, outlets, conditions = Queue("q", clock=clock), [Out("a"), Out("b")], list[Any]()
+    for outlet in outlets:
+        outlet.close = lambda condition, *_: conditions.append(condition)  # type: ignore[method-assign]
+    attach(queue, *outlets)
+    queue.redirect(RefusedError(Condition.LINK_REDIRECT, "elsewhere"))
+    queue.redirect(None)
+    turns.run()
+    assert conditions == [Condition.LINK_REDIRECT] * 2
 
 
 # -- outlets that fail -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -298,6 +299,9 @@ async def test_backup_is_refused_where_it_would_do_harm(tmp_path: Path) -> None:
             await store.backup(tmp_path / "store")
         with pytest.raises(StoreError, match="cannot be written"):
             await store.backup(tmp_path / "no folder" / "copy")
+        for name in ("a\0b", "a\ud800b"):
+            with trio.fail_after(10), pytest.raises(StoreError, match="cannot be written"):
+                await store.backup(tmp_path / name)
         (tmp_path / "used-wal").write_bytes(b"")
         with pytest.raises(StoreError, match="was used as a store"):
             await store.backup(tmp_path / "used")
@@ -317,6 +321,37 @@ async def test_backup_is_refused_where_it_would_do_harm(tmp_path: Path) -> None:
         await store.backup(tmp_path / "two")
     with pytest.raises(StoreError, match="is closed"):
         await store.backup(tmp_path / "three")
+
+
+def test_backup_can_be_made_after_a_run_that_ended_during_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied, over = threading.Event(), threading.Event()
+    replace = os.replace
+
+    def replace_later(source: str, target: str) -> None:
+        copied.set()
+        assert over.wait(10)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", replace_later)
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+
+        async def begin() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(store.backup, tmp_path / "one")
+                assert await trio.to_thread.run_sync(copied.wait, 10)
+                nursery.cancel_scope.cancel()
+
+        async def make_another() -> None:
+            await write(store, {THINGS: {1: row(1)}})  # The first backup ends before.
+            await store.backup(tmp_path / "two")
+
+        trio.run(begin)
+        over.set()
+        trio.run(make_another)
+    assert sorted(os.listdir(tmp_path)) == ["one", "store", "two"]
 
 
 async def test_store_that_is_closed_finishes_its_backup_first(tmp_path: Path) -> None:

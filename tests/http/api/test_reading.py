@@ -105,6 +105,13 @@ async def test_bindings_are_found_by_each_end() -> None:
         assert await client.get("bindings/%2F/e/e/e/f") == to_exchange
         usual = [each for each in await client.get("bindings/%2F") if each["source"] == ""]
         assert {each["routing_key"] for each in usual} == {"one", "ten"}
+        assert await client.get("exchanges/%2F/amq.default/bindings/source") == usual
+        (one,) = (each for each in usual if each["routing_key"] == "one")
+        assert one in await client.get("queues/%2F/one/bindings")
+        assert await client.get("bindings/%2F/e/amq.default/q/one") == [one]
+        assert await client.get("bindings/%2F/e/amq.default/q/one/one") == one
+        assert await client.get("bindings/%2F/e/amq.default/e/f") == []
+        assert await client.get("exchanges/%2F/amq.default/bindings/destination") == []
         for path in ("e/e/q/none", "e/none/q/one", "e/e/x/one", "e/e/q/one/zzz"):
             assert (await client.fault("GET", f"bindings/%2F/{path}"))[0] == 404
 

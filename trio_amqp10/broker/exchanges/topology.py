@@ -209,7 +209,7 @@ class Topology:
             return there, False
         there.check_owner(peer)
         if (there.owner is not None) != exclusive:
-            raise LockedError(locked(there.title))
+            raise LockedError(locked(title_of("queue", name, self.virtual_host)))
         received = {"durable": durable, "auto_delete": auto_delete, **given}
         check_equivalent("queue", name, received, there.properties, _QUEUE, self.virtual_host)
         there.touch()

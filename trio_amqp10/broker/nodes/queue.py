@@ -197,7 +197,8 @@ class Queue(Node):
     def hold(self, seconds: float) -> None:
         """Take no messages from senders and give none to consumers, for some time.
 
-        Senders wait as at a full queue. Management can move and browse messages. A new call replaces the time of the last.
+        Senders wait as at a full queue. What AMQP 0-9-1 publishes through an exchange is still taken, because it cannot wait.
+        Management can move and browse messages. A new call replaces the time of the last.
 
         Args:
             seconds: how long; 0 ends it now.
@@ -230,11 +231,10 @@ class Queue(Node):
         if refusal is not None:
             links: list[Inlet | Outlet] = [*self.inlets, *self.outlets]
             turns = self.turns
-            take_steps(turns, each_in_turns(turns, iter(links), self._send_away))
+            take_steps(turns, each_in_turns(turns, iter(links), partial(self._send_away, refusal)))
             self._unblock()
 
-    def _send_away(self, link: Inlet | Outlet) -> None:
-        refusal = self.refusal_of_room()
+    def _send_away(self, refusal: RefusedError, link: Inlet | Outlet) -> None:
         self.attempt(link, link.close, refusal.condition, refusal.description, refusal.info)
 
     def refusal_of_room(self) -> RefusedError:

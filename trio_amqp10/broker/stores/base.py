@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+import trio
+
 from trio_amqp10.core.errors import AmqpError
 
 if TYPE_CHECKING:
@@ -89,6 +91,27 @@ Batch = Mapping[StoreTable, Mapping[Cell, Row | None]]
 """For each table, by key: the row to write over the old one, or None to delete it."""
 
 Done = Callable[[StoreError | None], object]
+
+
+async def until_done(begin: Callable[[Done], object]) -> None:
+    """Wait until ``begin`` has called its argument; raise the error it was given.
+
+    Raises:
+        StoreError: the work has failed.
+
+    Cancelled: the work goes on.
+    """
+    over = trio.Event()
+    failures: list[StoreError] = []
+
+    def done(failure: StoreError | None) -> None:
+        failures.extend(() if failure is None else (failure,))
+        over.set()
+
+    begin(done)
+    await over.wait()
+    if failures:
+        raise failures[0]
 
 
 class Store(Protocol):

@@ -19,6 +19,7 @@ import os
 import sqlite3
 import threading
 import time
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,7 +28,7 @@ import trio
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.paths import local_path
 
-from .base import StoreError, StoreFullError
+from .base import StoreError, StoreFullError, until_done
 from .disk_space import DiskSpace, is_full
 
 if TYPE_CHECKING:
@@ -237,19 +238,9 @@ class SqliteStore:
         target = _checked_path(os.fspath(path))
         if self._copying:
             raise StoreError(f"a backup of the store {self.path!r} is being made already: wait for its end")
-        finished = trio.Event()
-        failures: list[StoreError] = []
-
-        def done(failure: StoreError | None) -> None:
-            self._copying = False
-            failures.extend(() if failure is None else (failure,))
-            finished.set()
-
-        self._do(target, done)
+        self._check_open()
         self._copying = True
-        await finished.wait()
-        if failures:
-            raise failures[0]
+        await until_done(partial(self._do, target))
 
     def _do(self, what: Batch | str, done: Done) -> None:
         self._check_open()
@@ -273,14 +264,14 @@ class SqliteStore:
 
     def _copy(self, path: str) -> StoreError | None:
         """Make a backup; return why it failed, or None."""
-        if os.path.realpath(path) == os.path.realpath(self.path):
-            return StoreError(f"{path!r} is the store itself: give the backup a file of its own")
-        if os.path.exists(f"{path}-wal"):  # SQLite would apply it to the copy.
-            return StoreError(
-                f"{path!r} was used as a store: give the backup another name, or remove {path}-wal as well"
-            )
         unfinished = f"{path}.unfinished"
         try:
+            if os.path.realpath(path) == os.path.realpath(self.path):
+                return StoreError(f"{path!r} is the store itself: give the backup a file of its own")
+            if os.path.exists(f"{path}-wal"):  # SQLite would apply it to the copy.
+                return StoreError(
+                    f"{path!r} was used as a store: give the backup another name, or remove {path}-wal as well"
+                )
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(unfinished)
             os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
@@ -291,13 +282,15 @@ class SqliteStore:
             _sync(unfinished)
             os.replace(unfinished, path)
             _sync(os.path.dirname(path))
-        except (OSError, sqlite3.Error) as failure:
-            with contextlib.suppress(OSError):
+        except (OSError, ValueError, sqlite3.Error) as failure:
+            with contextlib.suppress(OSError, ValueError):
                 os.unlink(unfinished)
             reason = getattr(failure, "strerror", None) or failure
             return StoreError(
                 f"the backup {path!r} cannot be written ({reason}): its folder must be writable, and have room for it"
             )
+        finally:  # Here, because the trio that asked for it may be over.
+            self._copying = False
         return None
 
     def _write_meanwhile(self, *_progress: int) -> None:

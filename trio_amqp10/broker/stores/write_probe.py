@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import trio
-
-from .base import StoreTable
+from .base import StoreTable, until_done
 from .column_kinds import NUMBER, whole
 
 if TYPE_CHECKING:
-    from .base import StoreError
     from .group_commit import Journal
 
 _KEY: Final = 1
@@ -49,15 +46,5 @@ class WriteProbe:
 
         Cancelled: it is written all the same, unless the store fails.
         """
-        done = trio.Event()
-        failures: list[StoreError] = []
-
-        def after(failure: StoreError | None) -> None:
-            failures.extend(() if failure is None else (failure,))
-            done.set()
-
         self._journal.note(PROBES, _KEY, (_KEY, time))
-        self._journal.after(after)
-        await done.wait()
-        if failures:
-            raise failures[0]
+        await until_done(self._journal.after)

@@ -91,10 +91,12 @@ async def export_definitions(model: Management) -> dict[str, Any]:
     """
     found: dict[str, Any] = {_MARK: _VERSION, "queues": [], "topics": []}
     found |= {"declared-queues": [], "exchanges": [], "bindings": []}
+    exclusive = set[str]()
     async for queue in model.queues():
-        if queue.declared:
-            if not queue.exclusive:
-                found["declared-queues"].append(_declared(queue))
+        if queue.exclusive:
+            exclusive.add(queue.name)
+        elif queue.declared:
+            found["declared-queues"].append(_declared(queue))
         elif not queue.auto_delete and not queue.address.startswith(TEMPORARY):
             found["queues"].append({"name": queue.address, "rules": _rules_of(queue)})
     async for topic in model.topics():
@@ -111,7 +113,6 @@ async def export_definitions(model: Management) -> dict[str, Any]:
                     "arguments": to_json(exchange.arguments),
                 }
             )
-    exclusive = {queue.name async for queue in model.queues() if queue.exclusive}
     async for binding in model.bindings():
         if binding.destination_kind == "exchange" or binding.destination not in exclusive:
             found["bindings"].append(

@@ -40,8 +40,6 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
-import trio
-
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.redirects import redirect as redirect_to
 from trio_amqp10.amqp10.server.native_message import content_of_message
@@ -60,7 +58,7 @@ from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.topic import Topic
 from trio_amqp10.broker.rights import broker_rights
 from trio_amqp10.broker.rights.access import shown
-from trio_amqp10.broker.stores.base import StoreError
+from trio_amqp10.broker.stores.base import StoreError, until_done
 from trio_amqp10.broker.stores.node_settings import NodeSetting
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
@@ -610,7 +608,8 @@ class Management:
     async def hold(self, address: str, seconds: float) -> None:
         """Let a queue take and give no messages for some time.
 
-        Senders wait, as at a full queue. ``move`` and ``browse`` go on. Call it again before the time is over to prolong it.
+        Senders wait, as at a full queue. What AMQP 0-9-1 publishes through an exchange is still taken, because it cannot wait.
+        ``move`` and ``browse`` go on. Call it again before the time is over to prolong it.
 
         Args:
             address: its address.
@@ -1027,19 +1026,10 @@ class Management:
         """Wait until all previous definitions of the broker are safe."""
         if self._container.broker is None:
             return
-        done = trio.Event()
-        failures: list[StoreError] = []
-
-        def after(failure: StoreError | None) -> None:
-            failures.extend(() if failure is None else (failure,))
-            done.set()
-
-        self._container.broker.when_stored(after)
-        await done.wait()
-        if failures:
-            raise ManagementError(
-                "store-failed", f"cannot store the definition: {failures[0]}"
-            ) from failures[0]
+        try:
+            await until_done(self._container.broker.when_stored)
+        except StoreError as failure:
+            raise ManagementError("store-failed", f"cannot store the definition: {failure}") from failure
 
     # -- definitions ------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
-    from trio_amqp10.container.management import Listing
+    from trio_amqp10.container.management import Listing, QueueStatus
 
 T = TypeVar("T")
 
@@ -80,33 +80,43 @@ async def exchange(call: Call) -> Response:
 
 async def bindings(call: Call) -> Response:
     """Return all bindings, those to the default exchange included."""
-    return await _made(call, await _bindings(call))
+    return await _made(call, await _default(call) + await _bound(call))
 
 
-async def _bindings(call: Call) -> list[dict[str, Any]]:
-    found = [
+async def _default(call: Call) -> list[dict[str, Any]]:
+    """Return the binding of each declared queue to the default exchange."""
+    return [
         default_binding(each.name, call.vhost) async for each in call.management.queues() if each.declared
     ]
-    found += [binding_shape(each, call.vhost) async for each in call.management.bindings()]
-    return found
+
+
+async def _bound(call: Call) -> list[dict[str, Any]]:
+    """Return the bindings to all other exchanges."""
+    return [binding_shape(each, call.vhost) async for each in call.management.bindings()]
+
+
+def _default_of(status: QueueStatus, call: Call) -> list[dict[str, Any]]:
+    return [default_binding(status.name, call.vhost)] if status.declared else []
 
 
 async def bindings_from(call: Call) -> Response:
     """Return the bindings that an exchange is the source of."""
     source = (await call.management.exchange(call.exchange("name"))).name
-    return await _made(call, [each for each in await _bindings(call) if each["source"] == source])
+    found = await _bound(call) if source else await _default(call)
+    return await _made(call, [each for each in found if each["source"] == source])
 
 
 async def bindings_to(call: Call) -> Response:
     """Return the bindings that lead to an exchange."""
     name = (await call.management.exchange(call.exchange("name"))).name
-    return await _made(call, [each for each in await _bindings(call) if _leads_to(each, "exchange", name)])
+    return await _made(call, [each for each in await _bound(call) if _leads_to(each, "exchange", name)])
 
 
 async def bindings_of_queue(call: Call) -> Response:
     """Return the bindings that lead to a queue."""
-    name = (await call.management.queue(call.management.queue_address(call.name("name")))).name
-    return await _made(call, [each for each in await _bindings(call) if _leads_to(each, "queue", name)])
+    status = await call.management.queue(call.management.queue_address(call.name("name")))
+    bound = [each for each in await _bound(call) if _leads_to(each, "queue", status.name)]
+    return await _made(call, _default_of(status, call) + bound)
 
 
 def _leads_to(found: dict[str, Any], kind: str, name: str) -> bool:
@@ -141,13 +151,14 @@ async def find_binding(call: Call) -> dict[str, Any]:
 async def _between(call: Call) -> list[dict[str, Any]]:
     source = (await call.management.exchange(call.exchange("source"))).name
     kind, name = call.destination()
+    found = list[dict[str, Any]]()
     if kind == "exchange":
         await call.management.exchange(name)
     else:
-        await call.management.queue(call.management.queue_address(name))
-    return [
-        each for each in await _bindings(call) if each["source"] == source and _leads_to(each, kind, name)
-    ]
+        found = _default_of(await call.management.queue(call.management.queue_address(name)), call)
+    if source:
+        found = await _bound(call)
+    return [each for each in found if each["source"] == source and _leads_to(each, kind, name)]
 
 
 # -- connections ----------------------------------------------------------------------------
