@@ -62,6 +62,15 @@ def test_context_names_the_server_and_logs_in(tmp_path: Path) -> None:
         assert "connection 99 was not closed" in failed("disconnect", "99", AMQP10_CONFIG=file)
 
 
+def test_messages_are_moved_while_a_server_is_known(tmp_path: Path) -> None:
+    with serving("--queue", "orders", "--queue", "dead", "--management") as url:
+        done("send", f"{url}/dead", "--body", "x", "--count", "3")
+        moved = done("move", url, "dead", "orders", "--count", "1", AMQP10_URL=url)
+        file = contexts(tmp_path, f'[contexts.here]\nurl = "{url}"\n')
+        moved += done("--context", "here", "move", url, "dead", "orders", AMQP10_CONFIG=file)
+        assert moved == b"moved 1\nmoved 2\n"
+
+
 def test_login_is_sent_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AMQP10_URL", "amqp://here:5673")
     monkeypatch.setenv("AMQP10_USER", "ada")
