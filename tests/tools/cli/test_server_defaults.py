@@ -59,6 +59,7 @@ def test_context_names_the_server_and_logs_in(tmp_path: Path) -> None:
             == b"tea\n"
         )
         assert b"orders" in done("top", "--once", AMQP10_CONFIG=file)
+        assert b"orders" in done("queue", "list", url, AMQP10_CONFIG=file)
         assert "connection 99 was not closed" in failed("disconnect", "99", AMQP10_CONFIG=file)
 
 
