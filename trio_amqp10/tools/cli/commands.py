@@ -15,7 +15,7 @@ from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.version import __version__
 from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
 
-from .dial_options import DialOptions, dialling, tls_dialling, wait_option
+from .dial_options import DialOptions, completed, dialling, tls_dialling, wait_option
 from .lazy_commands import LazyGroup, run
 from .option_types import COUNT, FILE, FOLDER, PRIORITY, SECONDS, LocalPath, Whole
 from .server_defaults import default_address, default_url, is_091, with_login
@@ -475,6 +475,7 @@ def top_command(
     """
     if url is None and spool is None and (known := default_url()) is not None:
         url = management_place(known)
+        dial = completed(dial, url)
     if (url is None) == (spool is None):
         raise click.UsageError("Give either a URL or --spool FOLDER to watch.")
     if spool is not None:
