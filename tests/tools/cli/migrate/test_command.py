@@ -80,6 +80,9 @@ def test_queues_of_rabbitmq_are_named_or_in_a_file(there: str, tmp_path: Path) -
         assert "an object of JSON" in failed("migrate", source, there, "--definitions", str(file))
         file.write_text("{")
         assert "it is not JSON" in failed("migrate", source, there, "--definitions", str(file))
+        for wrong in ('{"vhosts": [1]}', '{"queues": 1}'):
+            file.write_text(wrong)
+            assert f"{file}: " in failed("migrate", source, there, "--definitions", str(file))
         file.write_text(json.dumps({"vhosts": [{"name": "/"}], "queues": [{"name": "q", "vhost": "/"}]}))
         assert "no queue 'q'" in failed("migrate", source, there, "--definitions", str(file))
     assert "--definitions is for RabbitMQ" in failed(

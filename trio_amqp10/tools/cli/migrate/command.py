@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.management.definitions import from_rabbitmq
 from trio_amqp10.container.management.errors import ManagementError
 from trio_amqp10.net.urls import parse_url
 from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts, say, unhurried, write_out
@@ -144,10 +145,14 @@ async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
             f"{source.name} and {target.name} are RabbitMQ: expected a container as one of them; use RabbitMQ's shovel",
             2,
         )
-    file = None
+    file, names = None, options.queues
     if options.definitions is not None:
         file = await trio.to_thread.run_sync(_read, options.definitions)
-    names = options.queues or _names_in(file, options.virtual_host)
+        try:
+            made, _ = from_rabbitmq(file, options.virtual_host)
+        except ManagementError as fault:
+            raise CommandError(f"{options.definitions}: {fault}") from None
+        names = names or tuple(str(each["name"]) for each in made.get("declared-queues", ()))
     if not names:
         raise CommandError(
             "RabbitMQ does not list its queues over AMQP 1.0: give --queue NAME, or --definitions FILE of rabbitmqctl",
@@ -157,12 +162,9 @@ async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
     absent = [name for name, queue in found.items() if queue is None]
     if absent:
         raise CommandError(f"no queue {absent[0]!r} at {source.name}")
-    try:
-        return plan_from_rabbitmq(
-            [each for each in found.values() if each is not None], file, options.virtual_host
-        )
-    except ManagementError as fault:
-        raise CommandError(f"{options.definitions}: {fault}") from None
+    return plan_from_rabbitmq(
+        [each for each in found.values() if each is not None], file, options.virtual_host
+    )
 
 
 def _read(file: str) -> dict[str, Any]:
@@ -173,14 +175,6 @@ def _read(file: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise CommandError(f"{file}: expected definitions of RabbitMQ, an object of JSON")
     return cast("dict[str, Any]", found)
-
-
-def _names_in(file: dict[str, Any] | None, virtual_host: str | None) -> tuple[str, ...]:
-    if file is None:
-        return ()
-    hosts = [each.get("name") for each in file.get("vhosts", ())]
-    chosen = virtual_host if virtual_host is not None else hosts[0] if len(hosts) == 1 else "/"
-    return tuple(str(each["name"]) for each in file.get("queues", ()) if each.get("vhost", chosen) == chosen)
 
 
 async def _copy_all(
