@@ -32,10 +32,11 @@ from .rabbitmq_end import RabbitMQEnd
 from .switching import switch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from .ends import End
     from .plan import QueueCopy
+    from .staging import Staging
 
 _GRACE: Final = 10.0
 """Seconds that a batch has to end after an interrupt."""
@@ -186,15 +187,18 @@ async def _copy_all(
         Progress("migrating", sum(each.ready for each in plan.queues)) as progress,
         interrupts.here() as scope,
     ):
+        container = source if isinstance(source, ContainerEnd) else target
+        assert isinstance(container, ContainerEnd)
+        staged = await container.staged()
         for queue in plan.queues:
             moved = _Moved(queue.name)
             try:
                 copying = _copying(source, target, queue)
-                await _copy(copying, moved, progress)
+                await _copy(copying, staged, moved, progress)
                 if options.redirect and isinstance(copying, OutOfContainer):
                     assert isinstance(source, ContainerEnd)
                     url = f"{_place(options.target)}/{target.node_address(queue.name)}"
-                    copy = partial(_copy, copying, moved, progress)
+                    copy = partial(_copy, copying, (), moved, progress)
                     await switch(source, queue.name, url, copying, copy)
             finally:
                 with trio.CancelScope(shield=True):
@@ -228,8 +232,10 @@ def _copying(source: End, target: End, queue: QueueCopy) -> OutOfContainer | Out
     return OutOfRabbitMQ(source, target, queue.name)
 
 
-async def _copy(copying: OutOfContainer | OutOfRabbitMQ, moved: _Moved, progress: Progress) -> None:
-    """Complete what an earlier run began, then move all others.
+async def _copy(
+    copying: OutOfContainer | OutOfRabbitMQ, staged: Iterable[Staging], moved: _Moved, progress: Progress
+) -> None:
+    """Complete what an earlier run began in staging queues, then move all others.
 
     An interrupt waits for one batch.
     """
@@ -237,7 +243,7 @@ async def _copy(copying: OutOfContainer | OutOfRabbitMQ, moved: _Moved, progress
 
     async def recover() -> None:
         with _explained():
-            _count(await copying.recover(), moved, progress)
+            _count(await copying.recover(staged), moved, progress)
 
     async def step() -> None:
         nonlocal more
