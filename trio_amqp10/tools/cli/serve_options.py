@@ -281,7 +281,7 @@ SERVE_OPTIONS: Final = (
         read=_path(_STORE),
         settings={
             "metavar": "FILE",
-            "type": LocalPath(dir_okay=False),
+            "type": _STORE,
             "help": "Store all messages of queues in this file, which is created if necessary. A queue with durable=false stores only durable messages.",
         },
     ),
@@ -292,7 +292,7 @@ SERVE_OPTIONS: Final = (
         read=_path(_STORE),
         settings={
             "metavar": "FILE",
-            "type": LocalPath(dir_okay=False),
+            "type": _STORE,
             "help": "Write a copy of the store to this file on each SIGUSR1, while it is used; it replaces the one before.",
         },
     ),
