@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import threading
 import urllib.request
 from contextlib import ExitStack, contextmanager
@@ -13,6 +12,7 @@ from bench.job import Job
 from bench.processes import serve
 from bench.registry import Figures, Gate, row
 from bench.rows.queues import SERVER, Queue, through
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,14 +23,6 @@ OPEN, CLOSED = "page open", "no HTTP"
 PAUSE = 2.0
 """Seconds between two readings of the overview, as in ``main.js``."""
 REQUESTS = ("overview", "history?span=60")
-
-
-def free_port() -> int:
-    """A port of this machine that nobody has now."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-import socket
 import sys
 from typing import TYPE_CHECKING
+
+from tests.ports import free_port
 
 from .peers import Process
 
@@ -23,8 +24,7 @@ class Served:
     """
 
     def __init__(self, store: Path, *, user: str | None, options: tuple[str, ...] = ()) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         listen = ["--listen", f"amqp://127.0.0.1:{self.port}", "--dialect", "0-9-1"]
         login: list[str] = [] if user is None else ["--user", user]
         self.url = f"amqp://{'' if user is None else user + '@'}127.0.0.1:{self.port}"

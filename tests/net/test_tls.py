@@ -10,7 +10,8 @@ import pytest
 
 import trio_amqp10 as amqp
 from tests.amqp10.peer.authority import authority, believing, serving
-from tests.amqp10.peer.certificates import CA, dial, url
+from tests.amqp10.peer.certificates import CA, url
+from tests.amqp10.peer.dialled import dial
 from tests.amqp10.peer.helpers import Node, idle, listening
 from trio_amqp10 import tls
 

@@ -10,7 +10,8 @@ from trio.testing import MockClock, memory_stream_pair
 
 import trio_amqp10 as amqp
 from tests.amqp10.peer.authority import believing, serving
-from tests.amqp10.peer.certificates import CA, dial, url
+from tests.amqp10.peer.certificates import CA, url
+from tests.amqp10.peer.dialled import dial
 from tests.amqp10.peer.helpers import acceptor, idle, listening, never
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header

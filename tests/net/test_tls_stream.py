@@ -11,7 +11,8 @@ from trio.testing import MockClock, check_half_closeable_stream, lockstep_stream
 
 import trio_amqp10 as amqp
 from tests.amqp10.peer.authority import authority, believing, serving
-from tests.amqp10.peer.certificates import CA, SCHEMES, dial, url
+from tests.amqp10.peer.certificates import CA, SCHEMES, url
+from tests.amqp10.peer.dialled import dial
 from tests.amqp10.peer.helpers import Node, acceptor, idle, listening, never
 from tests.naive.peer import ScriptedPeer
 from tests.naive.performatives import frame, header

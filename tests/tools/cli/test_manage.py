@@ -9,6 +9,11 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts
+from trio_amqp10.tools.cli.moving import MoveOptions, move
 
 from .conftest import SECONDS, amqp10, done, failed, interrupt, misused, serving, start
 from .test_disconnect import receiving_from
@@ -158,6 +163,24 @@ def test_move_between_queues_of_a_peer_without_management_uses_its_transactions(
         assert done("move", url, "from", "to", "--count", "150") == b"moved 150\n"
         assert done("move", url, "from", "to") == b"moved 100\n"
         assert done("browse", f"{url}/to") == lines(*range(250))
+
+
+async def test_move_from_a_peer_that_answers_no_drain_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Silent(amqp.Node):
+        accepts_receivers = True
+
+        def on_demand(self, outlet: amqp.Outlet) -> None:
+            pass
+
+    monkeypatch.setattr("trio_amqp10.tools.cli.moving._PATIENCE", 0.05)
+    container = amqp.Container()
+    container.add_node(Silent("from"))
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        options = MoveOptions(url=listener.url, source="from", target="to")
+        with pytest.raises(CommandError, match=r"^'from' did not answer a drain within 0\.05 s$"):
+            await move(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
 
 
 def test_interrupted_move_loses_nothing(managed: str) -> None:

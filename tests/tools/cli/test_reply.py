@@ -10,6 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.tools.cli.command_runner import Interrupts
+from trio_amqp10.tools.cli.reply import ReplyOptions, reply
 
 from .conftest import amqp10, done, interrupt, serving, start
 
@@ -135,6 +140,25 @@ def test_reply_to_that_is_gone_is_reported(service: str) -> None:
     result = amqp10("reply", f"{service}/asked", "--count", "1", "--", "cat")
     assert result.returncode == 0
     assert b"the reply could not be sent to '$none'" in result.stderr
+
+
+async def test_reply_to_that_goes_while_it_is_sent_is_reported(capfd: pytest.CaptureFixture[str]) -> None:
+    container = amqp.Container()
+    requests = container.add_queue("asked")
+
+    @container.consumer("answers")
+    async def _(delivery: amqp.Delivery) -> None:
+        container.remove_node("answers")
+
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        async with amqp.open_connection(listener.url) as client, client.open_sender("asked") as sender:
+            await sender.send(amqp.Message(b"tea", reply_to="answers"))
+        options = ReplyOptions(url=listener.url, address="asked", command=["cat"], count=1)
+        await reply(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert "the reply could not be sent to 'answers'" in capfd.readouterr().err
+    assert len(requests) == 0
 
 
 def test_request_that_cannot_be_decoded_is_rejected(service: str) -> None:

@@ -13,17 +13,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.testing import CliRunner
 
+import trio_amqp10 as amqp
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.tools.cli.command_runner import CommandError
-from trio_amqp10.tools.cli.rights_file import rights_of_file
+from trio_amqp10.tools.cli.rights_file import ReplaceableRules, Rights, rights_of_file
+from trio_amqp10.tools.cli.serve import ServeOptions, _Reload  # pyright: ignore[reportPrivateUsage]
 from trio_amqp10.tools.cli.serve_command import _options, serve_command  # pyright: ignore[reportPrivateUsage]
 from trio_amqp10.tools.cli.serve_options import SERVE_OPTIONS, read_config
+from trio_amqp10.tools.cli.service_manager import ServiceManager
 
 from .conftest import amqp10, done, failed, interrupt, next_listener, start
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Generator
+    from collections.abc import AsyncIterator, Generator
 
 FULL = """
 listen = ["amqp://127.0.0.1:0", "amqp091://127.0.0.1:0"]
@@ -157,6 +160,7 @@ def test_every_rule_of_a_queue_has_its_key(tmp_path: Path) -> None:
         ('[queues."a b".x]', 'queues."a b".x: unknown key'),
         ('[queues.""]', "a queue needs a name"),
         ("topics = [1]", "topics: expected a string"),
+        ("topics = ['']", "topics: a topic needs a name"),
         ("[users]\nada = 5", "users.ada: expected a password, as a string"),
         ("users = 'ada:x'", "users: expected a table"),
         ("quotas = 5", "quotas: expected a table"),
@@ -186,6 +190,7 @@ def test_every_rule_of_a_queue_has_its_key(tmp_path: Path) -> None:
         ),
         ("[[rights]]\nuser = 'a'\npermissions = 'send'\naddresses = 'a b'", "has no spaces"),
         ("[[rights]]\nuser = ''\npermissions = 'open'", "expected a user"),
+        ("[[rights]]\nusers = ['a', '']\npermissions = 'open'", "expected a user"),
         ("a = [1", "is not TOML"),
         ("a = " + "[" * 5000, "is not TOML"),
         ("a = 1" + "0" * 5000, "is not TOML"),
@@ -326,6 +331,59 @@ def test_hangup_applies_what_can_be_changed_and_says_so(tmp_path: Path) -> None:
         assert done("receive", f"{bob.format('new')}/orders", "--until-empty") == b"tea\n"
         written(tmp_path, changed)
         assert hang_up(process, 2)[1] == "nothing else changed"
+
+
+def test_hangup_that_cannot_change_a_queue_changes_nothing(tmp_path: Path) -> None:
+    text = 'listen = "amqp://127.0.0.1:0"\n[quotas]\nlinks = 5\n[queues.jobs]\n'
+    with served("--config", written(tmp_path, text)) as (url, process):
+        done("send", f"{url}/jobs", "--body", "tea")
+        for rule in ("exclusive", "single-active", "grouped"):
+            written(tmp_path, text.replace("= 5", "= 6") + f"{rule} = true\n[queues.tea]\n")
+            [line] = hang_up(process, 1)
+            assert "authorities stay in use: queue jobs: " in line
+            assert f"{rule.replace('-', '_')} of <Queue 'jobs'" in line
+            assert line.endswith("cannot be changed: delete the queue and create it again")
+        written(tmp_path, text.replace("= 5", "= 6"))
+        assert hang_up(process, 2)[1] == "changed: quotas"
+        assert done("receive", f"{url}/jobs", "--until-empty") == b"tea\n"
+
+
+def test_hangup_leaves_durable_queues_of_a_new_store_to_a_restart(tmp_path: Path) -> None:
+    text = 'listen = "amqp://127.0.0.1:0"\n'
+    with served("--config", written(tmp_path, text)) as (url, process):
+        written(tmp_path, f'store = "broker.db"\n{text}[queues.jobs]\ndurable = true\n[queues.tea]\n')
+        said = hang_up(process, 4)
+        assert said[1:] == [
+            "changed: queue tea added",
+            "needs a restart: store",
+            "queue jobs: durable needs a restart",
+        ]
+        assert hang_up(process, 3)[1:] == ["nothing else changed", "queue jobs: durable needs a restart"]
+        assert done("send", f"{url}/tea", "--body", "tea") == b"sent 1\n"
+
+
+async def test_store_that_fails_at_a_hangup_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(name: str) -> None:
+        raise amqp.StoreError(f"the rows of {name!r} cannot be read")
+
+    async def one_hangup() -> AsyncIterator[int]:
+        yield signal.SIGHUP
+
+    before, after = (Rights((("ada", action, "*"),)) for action in ("send", "receive"))
+    old = ServeOptions(urls=(), rights=before)
+    new = ServeOptions(urls=(), rights=after, queues=[("tea", {})])
+    first = before.rules()
+    container = amqp.Container(authorise=ReplaceableRules(first))
+    monkeypatch.setattr(container, "add_queue", fail)
+    reload = _Reload(old, lambda: new, one_hangup(), False, ServiceManager.of({}))
+    await reload.run(container, amqp.sasl.Server(anonymous=True), None)
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.endswith("authorities stay in use: the rows of 'tea' cannot be read")
+    rules = container.authorise
+    assert isinstance(rules, ReplaceableRules)
+    assert rules.rules is first
 
 
 def test_new_rights_end_links_that_they_do_not_permit(tmp_path: Path) -> None:

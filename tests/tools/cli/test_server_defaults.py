@@ -15,6 +15,7 @@ from trio_amqp10.tools.cli.commands import amqp10
 from trio_amqp10.tools.cli.server_defaults import ServerDefaults, server_defaults, with_login
 
 from .conftest import done, failed, interrupt, misused, next_listener, server_of, serving, start
+from .without_a_process import files
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +60,32 @@ def test_context_names_the_server_and_logs_in(tmp_path: Path) -> None:
             == b"tea\n"
         )
         assert b"orders" in done("top", "--once", AMQP10_CONFIG=file)
+        assert b"orders" in done("queue", "list", url, AMQP10_CONFIG=file)
         assert "connection 99 was not closed" in failed("disconnect", "99", AMQP10_CONFIG=file)
+
+
+def test_options_of_a_context_are_for_every_command_without_a_url(tls: Path, tmp_path: Path) -> None:
+    server = (
+        "--management",
+        "--queue",
+        "orders",
+        *files(tls, tls_cert="server.pem", tls_key="server-key.pem"),
+    )
+    with serving(*server, listen="amqps://127.0.0.1:0") as url:
+        text = f'default = "here"\n[contexts.here]\nurl = "{url}"\ntls-ca = "{tls / "ca.pem"}"\n'
+        file = contexts(tmp_path, text)
+        assert b"orders" in done("top", "--once", AMQP10_CONFIG=file)
+        assert "connection 99 was not closed" in failed("disconnect", "99", AMQP10_CONFIG=file)
+        assert done("send", "orders", "--body", "tea", AMQP10_CONFIG=file) == b"sent 1\n"
+
+
+def test_messages_are_moved_while_a_server_is_known(tmp_path: Path) -> None:
+    with serving("--queue", "orders", "--queue", "dead", "--management") as url:
+        done("send", f"{url}/dead", "--body", "x", "--count", "3")
+        moved = done("move", url, "dead", "orders", "--count", "1", AMQP10_URL=url)
+        file = contexts(tmp_path, f'[contexts.here]\nurl = "{url}"\n')
+        moved += done("--context", "here", "move", url, "dead", "orders", AMQP10_CONFIG=file)
+        assert moved == b"moved 1\nmoved 2\n"
 
 
 def test_login_is_sent_to_no_other_server(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,18 @@ class Queue(Node):
         """Replace the rules; the messages stay.
 
         Raises:
+            LocalProtocolError: as ``check_update``.
+        """
+        self.check_update(policy)
+        self.policy = policy
+        self._bounded = policy.is_bounded
+        self._on_room()
+        self._begin_use()
+
+    def check_update(self, policy: QueuePolicy) -> None:
+        """Check that ``update`` can replace the rules by these.
+
+        Raises:
             LocalProtocolError: ``exclusive``, ``single_active`` or ``grouped`` would change.
         """
         for name in ("exclusive", "single_active", "grouped"):
@@ -182,10 +194,6 @@ class Queue(Node):
                 raise LocalProtocolError(
                     f"{name} of {self!r} cannot be changed: delete the queue and create it again"
                 )
-        self.policy = policy
-        self._bounded = policy.is_bounded
-        self._on_room()
-        self._begin_use()
 
     # -- handing over to another place ------------------------------------------------------
 

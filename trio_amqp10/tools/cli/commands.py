@@ -15,11 +15,11 @@ from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.version import __version__
 from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
 
-from .dial_options import DialOptions, dialling, tls_dialling, wait_option
+from .dial_options import DialOptions, completed, dialling, tls_dialling, wait_option
 from .lazy_commands import LazyGroup, run
 from .option_types import COUNT, FILE, FOLDER, PRIORITY, SECONDS, LocalPath, Whole
 from .server_defaults import default_address, default_url, is_091, with_login
-from .target_arguments import amqp091_options
+from .target_arguments import amqp091_options, management_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,16 +71,6 @@ def _as_proxy_url(value: str) -> str:
     return value
 
 
-def _as_management_url(value: str) -> str:
-    from .dial_management import management_url
-
-    try:
-        management_url(value)
-    except LocalProtocolError as wrong:
-        raise click.BadParameter(str(wrong)) from None
-    return with_login(value)
-
-
 def _url_and_identities(command: Callable[..., None]) -> Callable[..., None]:
     """Split words into a URL, perhaps of the context, and identities."""
 
@@ -88,12 +78,12 @@ def _url_and_identities(command: Callable[..., None]) -> Callable[..., None]:
     def with_url(words: tuple[str, ...], **others: Any) -> None:
         known = None if "://" in words[0] else default_url()
         if known is not None:
-            command(url=_as_management_url(known), identities=words, **others)
+            command(url=management_place(known), identities=words, **others)
             return
         if len(words) < 2:
             raise click.MissingParameter(param_hint="'IDENTITY...'", param_type="argument")
         try:
-            url = _as_management_url(words[0])
+            url = management_place(words[0])
         except click.BadParameter as wrong:
             wrong.param_hint = "'URL'"
             raise
@@ -442,7 +432,7 @@ def request_command(target: tuple[str, str], route: Route | None, **given: Any) 
 
 
 @amqp10.command("top")
-@click.argument("url", metavar="[URL]", type=_as_management_url, required=False)
+@click.argument("url", metavar="[URL]", type=management_place, required=False)
 @click.option(
     "--spool",
     metavar="FOLDER",
@@ -484,7 +474,8 @@ def top_command(
     With --spool instead of a URL: show how many messages a Spark query has received, and how many wait in its spool.
     """
     if url is None and spool is None and (known := default_url()) is not None:
-        url = _as_management_url(known)
+        url = management_place(known)
+        dial = completed(dial, url)
     if (url is None) == (spool is None):
         raise click.UsageError("Give either a URL or --spool FOLDER to watch.")
     if spool is not None:

@@ -168,7 +168,8 @@ def tls_dialling(command: Callable[..., None]) -> Callable[..., None]:
             insecure=insecure,
             wait=wait,
         )
-        url = others["target"][0] if others.get("target") else others.get("url")
+        target = others.get("target")
+        url = others.get("url") if target is None or isinstance(target, str) else target[0]
         command(dial=dial if url is None else completed(dial, url), **others)
 
     return with_dialling

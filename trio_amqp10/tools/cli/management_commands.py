@@ -10,27 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trio_amqp10.core.errors import LocalProtocolError
-
 from .dial_options import dialling
 from .lazy_commands import RulesCommand, parsed_by, run
 from .option_types import COUNT, LocalPath
+from .target_arguments import management_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .dial_options import DialOptions
-
-
-def management_place(value: str) -> str:
-    """Return the URL of a container or a broker, checked."""
-    from .dial_management import management_url
-
-    try:
-        management_url(value)
-    except LocalProtocolError as wrong:
-        raise click.BadParameter(str(wrong)) from None
-    return value
 
 
 _url = click.argument("url", metavar="URL", type=management_place)

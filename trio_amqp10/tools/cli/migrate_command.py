@@ -12,21 +12,16 @@ import click
 
 from .dial_options import completed, dialling
 from .lazy_commands import run
-from .management_commands import management_place
 from .option_types import FILE
-from .server_defaults import with_login
+from .target_arguments import management_place
 
 if TYPE_CHECKING:
     from .dial_options import DialOptions
 
 
-def _as_url(value: str) -> str:
-    return with_login(management_place(value))
-
-
 @click.command("migrate")
-@click.argument("from_url", metavar="FROM", type=_as_url)
-@click.argument("to_url", metavar="TO", type=_as_url)
+@click.argument("from_url", metavar="FROM", type=management_place)
+@click.argument("to_url", metavar="TO", type=management_place)
 @click.option(
     "--queue",
     "queues",

@@ -120,8 +120,11 @@ async def _move_here(connection: amqp.Connection, options: MoveOptions, interrup
         ):
             while options.count is None or moved < options.count:
                 receiver.grant(_BATCH if options.count is None else min(_BATCH, options.count - moved))
-                with trio.fail_after(_PATIENCE):
+                found: list[Delivery] = []
+                with trio.move_on_after(_PATIENCE) as silence:
                     found = await receiver.drain()
+                if silence.cancelled_caught:
+                    raise CommandError(f"{options.source!r} did not answer a drain within {_PATIENCE:g} s")
                 if not found:
                     break
                 if transacts:

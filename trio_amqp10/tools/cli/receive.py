@@ -262,7 +262,7 @@ async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
             with Progress("browsing", options.count, quiet=_stdout_is_shown()) as progress:
                 printer = _Printer(options, progress, keep=True)
                 with interrupts.here() as scope:
-                    await _browse_all(options, receiver, printer)
+                    await _receive_until_empty(options, receiver, printer)
                 printer.give_back()
     if options.count is not None and progress.count < options.count:
         raise CommandError(f"printed {progress.count} of {options.count}: there are no more messages")
@@ -270,24 +270,6 @@ async def browse(options: ReceiveOptions, interrupts: Interrupts) -> None:
         raise CommandError("interrupted", 130)
     if printer.undecodable:
         raise CommandError(f"{printer.undecodable} of the messages could not be decoded")
-
-
-async def _browse_all(options: ReceiveOptions, receiver: amqp.Receiver, printer: _Printer) -> None:
-    seen = 0
-    while options.count is None or seen < options.count:
-        wanted = _BATCH if options.count is None else min(_BATCH, options.count - seen)
-        receiver.grant(wanted)
-        deliveries: list[amqp.Delivery] = []
-        with trio.move_on_after(float("inf") if options.timeout is None else options.timeout) as silence:
-            deliveries = await receiver.drain()
-        if silence.cancelled_caught:
-            raise CommandError(
-                f"the peer did not answer a drain within {options.timeout:g} s: try a longer --timeout"
-            )
-        seen += len(deliveries)
-        await printer.take(deliveries)
-        if len(deliveries) < wanted:
-            return
 
 
 def _stdout_is_shown() -> bool:

@@ -140,7 +140,7 @@ async def _answer(options: ReplyOptions, connection: amqp.Connection, delivery: 
     try:
         async with connection.open_sender(reply_to) as sender:
             await sender.send(answer)
-    except (amqp.LinkRefusedError, amqp.DeliveryError) as failure:  # the requester has gone
+    except (amqp.LinkDetachedError, amqp.DeliveryError) as failure:  # the requester has gone
         say(f"amqp10: the reply could not be sent to {reply_to!r}: {failure}")
     delivery.accept()
 

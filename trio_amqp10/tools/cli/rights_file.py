@@ -158,11 +158,10 @@ def _rows(
             return []
     rows = [(user, " ".join(actions), *([" ".join(addresses)] if addresses else [])) for user in users]
     if actions:
-        for row in rows[:1]:
-            try:
-                Rules(row)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
-            except LocalProtocolError as wrong:
-                faults.add(key, str(wrong).partition(": ")[2])
+        try:
+            Rules(*rows)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+        except LocalProtocolError as wrong:
+            faults.add(key, str(wrong).partition(": ")[2])
     return rows
 
 

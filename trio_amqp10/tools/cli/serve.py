@@ -266,7 +266,7 @@ class _Reload:
             if context is not None:
                 context.reload()
             lines = apply(container, old, new)
-        except (CommandError, OSError, click.UsageError) as failure:
+        except (CommandError, OSError, amqp.AmqpError, click.UsageError) as failure:
             why = failure.message if isinstance(failure, click.UsageError) else explain(failure) or failure
             say(f"amqp10: the old users, certificates and authorities stay in use: {why}")
             return

@@ -200,7 +200,9 @@ def _merged(
     return {name: value for part in parts for name, value in part.items()} if parts else None
 
 
-def _text(value: str) -> str:
+def _topic(value: str) -> str:
+    if not value:
+        raise click.BadParameter("a topic needs a name")
     return value
 
 
@@ -269,7 +271,7 @@ SERVE_OPTIONS: Final = (
         name="topics",
         flag="--topic",
         key="topics",
-        read=_texts(_text),
+        read=_texts(_topic),
         settings={"metavar": "NAME", "multiple": True, "help": "Create a topic. May be repeated."},
     ),
     ServeOption(
@@ -279,7 +281,7 @@ SERVE_OPTIONS: Final = (
         read=_path(_STORE),
         settings={
             "metavar": "FILE",
-            "type": LocalPath(dir_okay=False),
+            "type": _STORE,
             "help": "Store all messages of queues in this file, which is created if necessary. A queue with durable=false stores only durable messages.",
         },
     ),
@@ -290,7 +292,7 @@ SERVE_OPTIONS: Final = (
         read=_path(_STORE),
         settings={
             "metavar": "FILE",
-            "type": LocalPath(dir_okay=False),
+            "type": _STORE,
             "help": "Write a copy of the store to this file on each SIGUSR1, while it is used; it replaces the one before.",
         },
     ),

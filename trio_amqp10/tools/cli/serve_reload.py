@@ -6,11 +6,12 @@ Everything is read and checked before anything is changed. What cannot be change
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from trio_amqp10.broker.nodes.queue import Queue
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .command_runner import CommandError
 from .node_rules import policy_of
@@ -19,6 +20,7 @@ from .serve_options import SERVE_OPTIONS
 
 if TYPE_CHECKING:
     import trio_amqp10 as amqp
+    from trio_amqp10.broker.nodes.policy import QueuePolicy
 
     from .serve import ServeOptions
 
@@ -27,11 +29,21 @@ _MOST: Final = 20
 """The most queues to report one by one."""
 
 
+class _Change(NamedTuple):
+    """A queue to make, or to change to these rules."""
+
+    name: str
+    rules: dict[str, Any]
+    policy: QueuePolicy
+    node: Queue | None
+
+
 def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> list[str]:
     """Change a container to the new options; return lines about it for people.
 
     Raises:
         CommandError: a queue cannot be made or changed; nothing has changed.
+        StoreError: the store cannot be read for a new queue or topic; only queues and topics before it have changed.
     """
     changed: list[str] = []
     restart = [
@@ -40,6 +52,11 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
         if option.name not in _APPLIED and getattr(old, option.name) != getattr(new, option.name)
     ]
     queues, later = _queue_changes(container, old, new)
+    made = _change_queues(container, queues)
+    for topic in dict.fromkeys(new.topics):
+        if topic not in container.nodes:
+            container.add_topic(topic)
+            made.append(f"topic {topic} added")
     if old.quotas != new.quotas:
         if container.accounts is None or new.quotas is None:
             restart.append("quotas")
@@ -55,11 +72,7 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
             restart.append("rights")
     if (old.users, old.users_file) != (new.users, new.users_file):
         changed.append("users")
-    changed += _change_queues(container, queues)
-    for topic in dict.fromkeys(new.topics):
-        if topic not in container.nodes:
-            container.add_topic(topic)
-            changed.append(f"topic {topic} added")
+    changed += made
     gone = [f"topic {topic}" for topic in old.topics if topic not in new.topics]
     lines = [f"changed: {', '.join(changed)}"] if changed else ["nothing else changed"]
     if restart:
@@ -71,11 +84,15 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
 
 def _queue_changes(
     container: amqp.Container, old: ServeOptions, new: ServeOptions
-) -> tuple[list[tuple[str, dict[str, Any], Queue | None]], list[str]]:
-    """Return the queues to make or to change, and what is left as it is."""
+) -> tuple[list[_Change], list[str]]:
+    """Return the queues to make or to change, and what is left as it is.
+
+    Raises:
+        CommandError: a queue cannot be made or changed.
+    """
     before = dict(old.queues)
     wanted = dict(new.queues)
-    todo: list[tuple[str, dict[str, Any], Queue | None]] = []
+    todo: list[_Change] = []
     later = [
         f"queue {name} is no longer in the file, and stays until a restart"
         for name in before
@@ -85,28 +102,32 @@ def _queue_changes(
         node = container.nodes.get(name)
         if before.get(name) == rules and node is not None:
             continue
+        if node is None and rules.get("durable") and container.journal is None:
+            later.append(f"queue {name}: durable needs a restart")
+            continue
         if node is not None and not isinstance(node, Queue):
             raise CommandError(f"queue {name}: the address is taken by {node!r}")
         if node is not None and rules.get("durable") != before.get(name, {}).get("durable"):
             later.append(f"queue {name}: durable needs a restart")
         try:
-            policy_of(rules)
+            policy = policy_of(rules)
+            if node is not None:
+                node.check_update(policy)
         except click.BadParameter as wrong:
             raise CommandError(f"queue {name}: {wrong.message}") from None
-        todo.append((name, rules, node))
+        except LocalProtocolError as wrong:
+            raise CommandError(f"queue {name}: {wrong}") from None
+        todo.append(_Change(name, rules, policy, node))
     return todo, later
 
 
-def _change_queues(
-    container: amqp.Container, todo: list[tuple[str, dict[str, Any], Queue | None]]
-) -> list[str]:
+def _change_queues(container: amqp.Container, todo: list[_Change]) -> list[str]:
     changes: list[str] = []
-    for name, rules, node in todo:
+    for name, rules, policy, node in todo:
         if node is None:
             container.add_queue(name, **rules)
             changes.append(f"queue {name} added")
             continue
-        policy = policy_of(rules)
         rows = [
             f"{each.name.replace('_', '-')} {_shown(getattr(node.policy, each.name))} -> {_shown(getattr(policy, each.name))}"
             for each in fields(policy)

@@ -1,6 +1,7 @@
 """The arguments that name the target of a command in AMQP 1.0 or 0-9-1.
 
-In 0-9-1 the path of the URL is the virtual host, so the queue or the exchange is a separate argument. Knows click.
+In 0-9-1 the path of the URL is the virtual host, so the queue or the exchange is a separate argument. A
+container that is managed is named by its URL alone. Knows click.
 """
 
 from __future__ import annotations
@@ -30,6 +31,22 @@ class Route:
 
     exchange: str
     routing_key: str
+
+
+def management_place(value: str) -> str:
+    """Return the URL of a container or a broker, checked, with the known login.
+
+    Raises:
+        click.BadParameter: the text is not a URL.
+        click.UsageError: a variable or the file of contexts is not valid.
+    """
+    from .dial_management import management_url
+
+    try:
+        management_url(value)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(str(wrong)) from None
+    return with_login(value)
 
 
 def amqp091_options(

@@ -14,11 +14,18 @@ from tests.soak.migrate import ends_of, kill_and_count
 from tests.tools.cli.conftest import SECONDS, amqp10, done, failed, interrupt, misused, serving, start
 from tests.tools.cli.test_store import killed
 from trio_amqp10.testing import rabbitmq
+from trio_amqp10.tools.cli.command_runner import Interrupts
+from trio_amqp10.tools.cli.migrate.command import MigrateOptions, migrate
+from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
+
+from .ends import managed
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
     from pathlib import Path
+
+    from trio_amqp10.tools.cli.migrate.staging import Staging
 
 
 def lines(*numbers: int) -> bytes:
@@ -53,6 +60,28 @@ def test_container_goes_to_another_container(here: str, there: str) -> None:
     assert done("migrate", here, there, "--queue", "orders") == b"moved 0 of orders\n"
 
 
+@pytest.mark.parametrize("redirect", [False, True])
+async def test_queues_are_listed_as_often_however_many_there_are(
+    redirect: bool, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def listed(end: ContainerEnd) -> list[Staging]:
+        lists.append(end.name)
+        return await staged(end)
+
+    lists: list[str] = []
+    staged = ContainerEnd.staged
+    monkeypatch.setattr(ContainerEnd, "staged", listed)
+    source, target = managed("a", "b", "c"), managed()
+    async with trio.open_nursery() as nursery:
+        [here] = await nursery.start(source.serve, "amqp://127.0.0.1:0")
+        [there] = await nursery.start(target.serve, "amqp://127.0.0.1:0")
+        options = MigrateOptions(source=here.url, target=there.url, redirect=redirect)
+        await migrate(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert capfd.readouterr().out == "moved 0 of a\nmoved 0 of b\nmoved 0 of c\n"
+    assert len(lists) == 3
+
+
 def test_differences_are_listed_and_nothing_is_done_unless_they_are_accepted(here: str) -> None:
     with rabbitmq() as there:
         refused = amqp10("migrate", here, there)
@@ -80,6 +109,9 @@ def test_queues_of_rabbitmq_are_named_or_in_a_file(there: str, tmp_path: Path) -
         assert "an object of JSON" in failed("migrate", source, there, "--definitions", str(file))
         file.write_text("{")
         assert "it is not JSON" in failed("migrate", source, there, "--definitions", str(file))
+        for wrong in ('{"vhosts": [1]}', '{"queues": 1}'):
+            file.write_text(wrong)
+            assert f"{file}: " in failed("migrate", source, there, "--definitions", str(file))
         file.write_text(json.dumps({"vhosts": [{"name": "/"}], "queues": [{"name": "q", "vhost": "/"}]}))
         assert "no queue 'q'" in failed("migrate", source, there, "--definitions", str(file))
     assert "--definitions is for RabbitMQ" in failed(

@@ -20,13 +20,15 @@ from .ends import bodies, emulated, end_of, managed, send
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+    from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
+
 
 def staging_queues(container: amqp.Container) -> list[str]:
     return [address for address in container.nodes if address.startswith(PREFIX)]
 
 
-async def run(copying: OutOfContainer) -> int:
-    moved = await copying.recover()
+async def run(copying: OutOfContainer, here: ContainerEnd) -> int:
+    moved = await copying.recover(await here.staged())
     while done := await copying.step():
         moved += done
     return moved
@@ -39,7 +41,7 @@ async def test_all_messages_go_in_order_and_no_staging_queue_stays() -> None:
     ]
     await send(source, "q", messages)
     async with end_of(source) as here, end_of(target) as there:
-        assert await run(OutOfContainer(here, there, "q", "q")) == 1200
+        assert await run(OutOfContainer(here, there, "q", "q"), here) == 1200
     assert staging_queues(source) == []
     assert [each.body for each in (each.message for each in await target.management.browse("q", 2000))] == [
         *range(1, 1200, 2),
@@ -58,7 +60,7 @@ async def test_batch_of_which_some_were_sent_is_completed(sent: int) -> None:
         await here.move("q", staging.address, 5)
         await send(target, "q", [marked(amqp.Message(body), staging.batch) for body in "aabcd"[:sent]])
         await send(source, "q", "ef")
-        assert await run(OutOfContainer(here, there, "q", "q")) == 7
+        assert await run(OutOfContainer(here, there, "q", "q"), here) == 7
     assert "".join(await bodies(target, "q")) == "aabcdef"
     assert staging_queues(source) == []
 
@@ -74,7 +76,7 @@ async def test_message_that_expired_in_between_makes_no_other_one_lost(autojump_
             target, "q", [marked(amqp.Message("a"), staging.batch), marked(amqp.Message("b"), staging.batch)]
         )
         await trio.sleep(2)
-        await run(OutOfContainer(here, there, "q", "q"))
+        await run(OutOfContainer(here, there, "q", "q"), here)
     assert await bodies(target, "q") == ["a", "b", "c"]
 
 
@@ -98,7 +100,7 @@ async def test_run_that_is_cancelled_anywhere_is_completed_by_the_next(
         ):
             if checkpoints is not None:
                 nursery.start_soon(_cancel_after, checkpoints, nursery.cancel_scope)
-            await run(OutOfContainer(here, there, "q", "q"))
+            await run(OutOfContainer(here, there, "q", "q"), here)
             nursery.cancel_scope.cancel()
 
     for cut in range(4):
@@ -123,5 +125,16 @@ async def test_target_with_a_consumer_is_refused_and_nothing_is_moved() -> None:
         async with conn.open_receiver("q"):
             with pytest.raises(CommandError, match="'q' has 1 consumers: stop them"):
                 await OutOfContainer(here, there, "q", "q").step()
-        assert await run(OutOfContainer(here, there, "q", "q")) == 2
+        assert await run(OutOfContainer(here, there, "q", "q"), here) == 2
     assert await bodies(target, "q") == ["a", "b"]
+
+
+async def test_batch_that_was_completed_after_it_was_listed_is_no_fault() -> None:
+    source, target = managed("q"), managed("q")
+    staging = new_staging("out", "q")
+    async with end_of(source) as here, end_of(target) as there:
+        await here.make_staging(staging)
+        staged = await here.staged()
+        await here.delete_staging(staging)
+        assert await OutOfContainer(here, there, "q", "q").recover(staged) == 0
+    assert staging_queues(source) == []

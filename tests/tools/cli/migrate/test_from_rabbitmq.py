@@ -19,9 +19,11 @@ from .ends import bodies, emulated, end_of, managed, send
 if TYPE_CHECKING:
     from trio.testing import MockClock
 
+    from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
 
-async def run(copying: OutOfRabbitMQ) -> int:
-    moved = await copying.recover()
+
+async def run(copying: OutOfRabbitMQ, there: ContainerEnd) -> int:
+    moved = await copying.recover(await there.staged())
     while done := await copying.step():
         moved += done
     return moved
@@ -37,7 +39,7 @@ async def filled(messages: str) -> RabbitMQ:
 async def test_all_messages_go_in_order_and_no_staging_queue_stays(autojump_clock: MockClock) -> None:
     source, target = await filled("abcde" * 240), managed("q", max_priority=0)
     async with emulated(source) as here, end_of(target) as there:
-        assert await run(OutOfRabbitMQ(here, there, "q")) == 1200
+        assert await run(OutOfRabbitMQ(here, there, "q"), there) == 1200
     assert "".join(await bodies(target, "q")) == "abcde" * 240
     assert not [address for address in target.nodes if address.startswith(PREFIX)]
 
@@ -55,7 +57,7 @@ async def test_batch_that_is_at_both_ends_counts_once(settled: bool, autojump_cl
             if settled:
                 for each in found:
                     each.accept()
-        assert await run(OutOfRabbitMQ(here, there, "q")) == 7
+        assert await run(OutOfRabbitMQ(here, there, "q"), there) == 7
     assert "".join(await bodies(target, "q")) == "aabcdef"
 
 
@@ -66,7 +68,7 @@ async def test_batch_of_which_some_were_moved_is_completed(autojump_clock: MockC
         await there.make_staging(staging)
         await send(target, "q", "ab")
         await send(target, staging.address, "cd")
-        assert await run(OutOfRabbitMQ(here, there, "q")) == 4
+        assert await run(OutOfRabbitMQ(here, there, "q"), there) == 4
     assert "".join(await bodies(target, "q")) == "abcdef"
 
 
@@ -76,7 +78,7 @@ async def test_equal_messages_that_were_not_delivered_before_are_no_batch(autoju
     async with end_of(target) as there, emulated(source) as here:
         await there.make_staging(staging)
         await send(target, staging.address, "aa")
-        await run(OutOfRabbitMQ(here, there, "q"))
+        await run(OutOfRabbitMQ(here, there, "q"), there)
     assert "".join(await bodies(target, "q")) == "aaaab"
 
 
@@ -96,7 +98,7 @@ async def test_run_that_is_cancelled_anywhere_is_completed_by_the_next(
             trio.open_nursery() as nursery,
         ):
             copying = OutOfRabbitMQ(here, there, "q")
-            moved = await copying.recover()
+            moved = await copying.recover(await there.staged())
             if checkpoints is not None:
                 nursery.start_soon(_cancel_after, checkpoints, nursery.cancel_scope)
             while done := await copying.step():
@@ -121,5 +123,5 @@ async def test_source_with_a_consumer_is_refused(autojump_clock: MockClock) -> N
     async with emulated(source) as here, end_of(target) as there, source.container.connect() as conn:
         async with conn.open_receiver("/queues/q"):
             with pytest.raises(CommandError, match="'q' has 1 consumers: stop them"):
-                await OutOfRabbitMQ(here, there, "q").recover()
-        assert await run(OutOfRabbitMQ(here, there, "q")) == 2
+                await OutOfRabbitMQ(here, there, "q").recover(())
+        assert await run(OutOfRabbitMQ(here, there, "q"), there) == 2

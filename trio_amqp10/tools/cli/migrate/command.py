@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.management.definitions import from_rabbitmq
 from trio_amqp10.container.management.errors import ManagementError
 from trio_amqp10.net.urls import parse_url
 from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts, say, unhurried, write_out
@@ -31,10 +32,11 @@ from .rabbitmq_end import RabbitMQEnd
 from .switching import switch
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable
 
     from .ends import End
     from .plan import QueueCopy
+    from .staging import Staging
 
 _GRACE: Final = 10.0
 """Seconds that a batch has to end after an interrupt."""
@@ -144,10 +146,14 @@ async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
             f"{source.name} and {target.name} are RabbitMQ: expected a container as one of them; use RabbitMQ's shovel",
             2,
         )
-    file = None
+    file, names = None, options.queues
     if options.definitions is not None:
         file = await trio.to_thread.run_sync(_read, options.definitions)
-    names = options.queues or _names_in(file, options.virtual_host)
+        try:
+            made, _ = from_rabbitmq(file, options.virtual_host)
+        except ManagementError as fault:
+            raise CommandError(f"{options.definitions}: {fault}") from None
+        names = names or tuple(str(each["name"]) for each in made.get("declared-queues", ()))
     if not names:
         raise CommandError(
             "RabbitMQ does not list its queues over AMQP 1.0: give --queue NAME, or --definitions FILE of rabbitmqctl",
@@ -157,12 +163,9 @@ async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
     absent = [name for name, queue in found.items() if queue is None]
     if absent:
         raise CommandError(f"no queue {absent[0]!r} at {source.name}")
-    try:
-        return plan_from_rabbitmq(
-            [each for each in found.values() if each is not None], file, options.virtual_host
-        )
-    except ManagementError as fault:
-        raise CommandError(f"{options.definitions}: {fault}") from None
+    return plan_from_rabbitmq(
+        [each for each in found.values() if each is not None], file, options.virtual_host
+    )
 
 
 def _read(file: str) -> dict[str, Any]:
@@ -175,14 +178,6 @@ def _read(file: str) -> dict[str, Any]:
     return cast("dict[str, Any]", found)
 
 
-def _names_in(file: dict[str, Any] | None, virtual_host: str | None) -> tuple[str, ...]:
-    if file is None:
-        return ()
-    hosts = [each.get("name") for each in file.get("vhosts", ())]
-    chosen = virtual_host if virtual_host is not None else hosts[0] if len(hosts) == 1 else "/"
-    return tuple(str(each["name"]) for each in file.get("queues", ()) if each.get("vhost", chosen) == chosen)
-
-
 async def _copy_all(
     source: End, target: End, plan: Plan, options: MigrateOptions, interrupts: Interrupts
 ) -> int:
@@ -192,15 +187,18 @@ async def _copy_all(
         Progress("migrating", sum(each.ready for each in plan.queues)) as progress,
         interrupts.here() as scope,
     ):
+        container = source if isinstance(source, ContainerEnd) else target
+        assert isinstance(container, ContainerEnd)
+        staged = await container.staged()
         for queue in plan.queues:
             moved = _Moved(queue.name)
             try:
                 copying = _copying(source, target, queue)
-                await _copy(copying, moved, progress)
+                await _copy(copying, staged, moved, progress)
                 if options.redirect and isinstance(copying, OutOfContainer):
                     assert isinstance(source, ContainerEnd)
                     url = f"{_place(options.target)}/{target.node_address(queue.name)}"
-                    copy = partial(_copy, copying, moved, progress)
+                    copy = partial(_copy, copying, (), moved, progress)
                     await switch(source, queue.name, url, copying, copy)
             finally:
                 with trio.CancelScope(shield=True):
@@ -234,8 +232,10 @@ def _copying(source: End, target: End, queue: QueueCopy) -> OutOfContainer | Out
     return OutOfRabbitMQ(source, target, queue.name)
 
 
-async def _copy(copying: OutOfContainer | OutOfRabbitMQ, moved: _Moved, progress: Progress) -> None:
-    """Complete what an earlier run began, then move all others.
+async def _copy(
+    copying: OutOfContainer | OutOfRabbitMQ, staged: Iterable[Staging], moved: _Moved, progress: Progress
+) -> None:
+    """Complete what an earlier run began in staging queues, then move all others.
 
     An interrupt waits for one batch.
     """
@@ -243,7 +243,7 @@ async def _copy(copying: OutOfContainer | OutOfRabbitMQ, moved: _Moved, progress
 
     async def recover() -> None:
         with _explained():
-            _count(await copying.recover(), moved, progress)
+            _count(await copying.recover(staged), moved, progress)
 
     async def step() -> None:
         nonlocal more

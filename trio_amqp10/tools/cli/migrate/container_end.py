@@ -233,8 +233,11 @@ class ContainerEnd:
         """
         await self.client.request("DELETE", type="queue", name=staging.address)
 
-    async def until_idle(self, queue: str) -> None:
+    async def until_idle(self, queue: str) -> bool:
         """Wait until no message of a queue is with a consumer, which an earlier run was.
+
+        Returns:
+            Whether the queue exists.
 
         Raises:
             CommandError: some are.
@@ -248,6 +251,7 @@ class ContainerEnd:
                     f"{self.name}: {found.busy} messages of {queue!r} are with a consumer: end it, and run the command again"
                 )
             await trio.sleep(_PAUSE)
+        return found is not None
 
     def __repr__(self) -> str:
         return f"<ContainerEnd {self.name}>"

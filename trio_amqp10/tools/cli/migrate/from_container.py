@@ -16,6 +16,8 @@ from .sending import BATCH, batch_size, check_unused, send_all
 from .staging import Staging, new_staging
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .container_end import ContainerEnd
     from .rabbitmq_end import RabbitMQEnd
 
@@ -40,8 +42,11 @@ class OutOfContainer:
         self._to = to
         self.beside_consumers = False
 
-    async def recover(self) -> int:
+    async def recover(self, staged: Iterable[Staging]) -> int:
         """Complete what an earlier run began; return how many messages that were.
+
+        Args:
+            staged: the staging queues that earlier runs have left at the source, of any queue.
 
         Raises:
             CommandError: the target has consumers, or does not accept a message.
@@ -49,9 +54,12 @@ class OutOfContainer:
         Cancelled: call it again.
         """
         moved = 0
-        for staging in await self._source.staged():
-            if staging.way == "out" and staging.queue == self._queue:
-                await self._source.until_idle(staging.address)
+        for staging in staged:
+            if (
+                staging.way == "out"
+                and staging.queue == self._queue
+                and await self._source.until_idle(staging.address)
+            ):
                 moved += await self._deliver(staging, recover=True)
         return moved
 

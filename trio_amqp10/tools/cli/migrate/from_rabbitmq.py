@@ -20,6 +20,8 @@ from .sending import batch_size, check_unused, send_all
 from .staging import Staging, new_staging
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from trio_amqp10.amqp10.peer.delivery import Delivery
 
     from .container_end import ContainerEnd
@@ -40,8 +42,11 @@ class OutOfRabbitMQ:
         self._target = target
         self._queue = queue
 
-    async def recover(self) -> int:
+    async def recover(self, staged: Iterable[Staging]) -> int:
         """Complete what an earlier run began; return how many messages that were.
+
+        Args:
+            staged: the staging queues that earlier runs have left at the target, of any queue.
 
         Raises:
             CommandError: the source has consumers.
@@ -50,9 +55,12 @@ class OutOfRabbitMQ:
         """
         check_unused(self._source.name, self._queue, await self._source.until_stable(self._queue))
         moved = 0
-        for staging in await self._target.staged():
-            if staging.way == "in" and staging.queue == self._queue:
-                await self._target.until_idle(staging.address)
+        for staging in staged:
+            if (
+                staging.way == "in"
+                and staging.queue == self._queue
+                and await self._target.until_idle(staging.address)
+            ):
                 if await self._is_settled(staging):
                     moved += await self._finish(staging)
                 else:
