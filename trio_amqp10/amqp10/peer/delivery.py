@@ -27,6 +27,7 @@ from .errors import DeliveryError, DeliveryModifiedError, DeliveryRejectedError,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from trio_amqp10.amqp10.engine.connection_context import Touchable
     from trio_amqp10.amqp10.engine.streamed_delivery import StreamedDelivery
     from trio_amqp10.core.peer_rules import Strict
 
@@ -444,7 +445,8 @@ class OutgoingDelivery(EngineOutgoing):
 
         It is called synchronously, and replaces the function of an earlier call. For services that watch many deliveries without a task for each.
         """
-        before, self.watcher = self.watcher, _Callback(call)
+        before = self.watcher
+        self.watcher: Touchable | None = _Callback(call)
         if isinstance(before, Waiter):
             Waiter.wake(before)  # its tasks, not its call: they look again, and wait for the new watcher
 
