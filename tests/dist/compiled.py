@@ -1,8 +1,10 @@
-"""Build the optional compiled wheel, and test it: ``python -m tests.dist.compiled --to dist --test``.
+"""Build the optional compiled wheel, and test it.
 
-The modules that ``pyproject.toml`` names are compiled with mypyc, from the sdist, so that nothing is left among the sources;
-all others are in the wheel as they are. The tests run on the installed wheel in an environment of its own, which has no
-compiler of ours. Where this machine has no C compiler nothing is done, and it says so.
+``python -m tests.dist.compiled --to dist --test ENVIRONMENT`` does both.
+
+mypyc compiles the modules that ``pyproject.toml`` names, in an unpacked sdist, so that the sources here stay clean. The wheel has
+all other modules as they are. The tests run on the installed wheel, in an environment of its own without mypyc. On a machine
+without a C compiler the command does nothing, and prints the reason.
 """
 
 from __future__ import annotations
@@ -25,13 +27,13 @@ HOOK = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["bu
 ]["mypyc"]
 MODULES: list[str] = HOOK["include"]
 SHORT = ("amqp10/wire", "amqp10/message", "amqp10/spec", "amqp10/engine")
-"""Tests of what is compiled, and of what uses it most."""
+"""The tests of the compiled modules, and of the modules that use them most."""
 LONG = ("test_cost.py", "test_hostile.py", "test_exactly_once.py", "test_chunks.py")
-"""Those that try all that there is, or count costs."""
+"""Tests that are left out: they try every case, or count costs."""
 
 
 def missing() -> str:
-    """What this machine lacks to compile, or nothing."""
+    """Return what this machine lacks to compile; empty if it lacks nothing."""
     compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         return f"there is no C compiler: {compiler} was not found"
@@ -40,14 +42,14 @@ def missing() -> str:
 
 
 def run(command: list[str], folder: Path, **environment: str) -> None:
-    """Raises ``SystemExit`` where it fails; what it prints is seen."""
+    """Run a command, whose output is shown; raise ``SystemExit`` if it fails."""
     done = subprocess.run(command, cwd=folder, env=os.environ | environment, check=False)
     if done.returncode:
         raise SystemExit(f"{' '.join(command[:5])} ...: {done.returncode}")
 
 
 def build(folder: Path) -> tuple[Path, Path]:
-    """The compiled wheel, and the unpacked sdist that it is made of."""
+    """Return the compiled wheel, and the unpacked sdist that it is made of."""
     run([sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(folder)], ROOT)
     [sdist] = folder.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -78,7 +80,7 @@ def check(wheel: Path, unpacked: Path, environment: Path) -> None:
         ],
         ROOT,
     )
-    shutil.rmtree(unpacked / "trio_amqp10")  # what is tested is what was installed
+    shutil.rmtree(unpacked / "trio_amqp10")  # The tests must import the installed package.
     names = [module.removesuffix(".py").replace("/", ".") for module in MODULES]
     code = f"import importlib\nfor name in {names}:\n    file = importlib.import_module(name).__file__\n    assert not file.endswith('.py'), file"
     run([python, "-c", code], unpacked)
@@ -87,7 +89,7 @@ def check(wheel: Path, unpacked: Path, environment: Path) -> None:
 
 
 def main() -> None:
-    """Build, keep the wheel where that is asked for, and test."""
+    """Build the wheel, and keep it or test it if the options require that."""
     parser = argparse.ArgumentParser(prog="python -m tests.dist.compiled", description=__doc__)
     parser.add_argument("--to", type=Path, help="a folder to put the wheel in")
     parser.add_argument(
