@@ -95,7 +95,12 @@ def check(unpacked: Path, wheel: Path, checked: Path, environment: Path) -> None
     # Python's own allocator would hide the end of a value; what an interpreter keeps to its end is no leak.
     checks = {"LD_PRELOAD": runtime, "PYTHONMALLOC": "malloc", "ASAN_OPTIONS": "detect_leaks=0"}
     install(checked, python, unpacked, **checks)
-    run([python, "-m", "pytest", *(f"tests/{part}" for part in CHECKED_TESTS)], unpacked, **checks)
+    # What the checks have to say is written past Python.
+    run(
+        [python, "-m", "pytest", "--capture=sys", *(f"tests/{part}" for part in CHECKED_TESTS)],
+        unpacked,
+        **checks,
+    )
     fuzz = [python, "-m", "tests.fuzz", FUZZED, "--executions", str(EXECUTIONS), "--seed", "1"]
     run(fuzz, unpacked, **checks)
 
