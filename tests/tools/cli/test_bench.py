@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import signal
+
+import pytest
 
 from tests.ports import free_port
 
 from .conftest import (
     amqp10,
     done,
+    interrupt,
+    start,
 )
 
 
@@ -34,3 +39,30 @@ def test_bench_measures_against_a_peer(queue: str) -> None:
 
 def test_bench_fails_when_nobody_listens() -> None:
     assert amqp10("bench", f"amqp://127.0.0.1:{free_port()}/q").returncode == 1
+
+
+@pytest.mark.parametrize("presettled", [(), ("--presettled",)])
+@pytest.mark.parametrize("dialect", ["1.0", "0-9-1"])
+def test_bench_refuses_a_queue_that_holds_messages(
+    queue: str, dialect: str, presettled: tuple[str, ...]
+) -> None:
+    done("send", queue, stdin=b"kept\n" * 3)
+    url, _, name = queue.rpartition("/")
+    target = (queue,) if dialect == "1.0" else (url, name, "--dialect", dialect)
+    result = amqp10("bench", *target, "--count", "5", *presettled)
+    assert result.returncode == 1
+    assert b"holds messages, which the measurement would remove" in result.stderr
+    assert b"may hold" not in result.stderr
+    assert done("receive", queue, "--until-empty") == b"kept\n" * 3
+
+
+def test_interrupted_bench_names_the_queue_with_its_messages(queue: str) -> None:
+    bench = start("bench", queue, "--count", "10000000")
+    name = queue.rpartition("/")[2]
+    while not amqp10("browse", queue, "--count", "1").stdout:  # the measurement has not begun
+        assert bench.poll() is None
+    said = interrupt(bench, signal.SIGINT)[1].decode()
+    assert said == (
+        f"amqp10: interrupted; '{name}' may hold messages of this measurement: remove them before the next\n"
+    )
+    assert bench.returncode == 130

@@ -80,9 +80,40 @@ def test_receive_accepts_nothing_that_nobody_reads(queue: str) -> None:
     receiver = start("receive", queue, "--count", "1", stdout=writer)
     os.close(writer)
     said = receiver.communicate(timeout=20)[1]
-    assert b"the output was closed" in said
+    assert said == b"amqp10: the output was closed: no message was accepted\n"
     assert receiver.returncode == 1
     assert done("receive", queue, "--count", "1") == b"kept\n"
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0-9-1"])
+def test_receive_reports_how_many_it_accepted_when_its_reader_ends(queue: str, dialect: str) -> None:
+    url, _, name = queue.rpartition("/")
+    done("send", queue, stdin=b"1\n2\n")
+    target = (queue,) if dialect == "1.0" else (url, name, "--dialect", dialect)
+    receiver = start("receive", *target)
+    assert receiver.stdout is not None
+    assert receiver.stdout.readline() + receiver.stdout.readline() == b"1\n2\n"
+    receiver.stdout.close()
+    done("send", queue, "--body", "kept")
+    assert receiver.stderr is not None
+    assert receiver.stderr.readline() == (
+        b"amqp10: the output was closed: 2 messages were accepted, and its reader may not have read the last of them; use --count "
+        b"to receive a number of messages\n"
+    )
+    receiver.communicate(timeout=20)
+    assert receiver.returncode == 1
+    assert done("receive", queue, "--count", "1") == b"kept\n"
+
+
+@pytest.mark.parametrize("command", [("browse", "{queue}"), ("demo",), ("demo", "--frames"), ("completion", "bash")])
+def test_command_whose_reader_has_ended_ends_without_a_word(queue: str, command: tuple[str, ...]) -> None:
+    done("send", queue, "--body", "kept")
+    reader, writer = os.pipe()
+    os.close(reader)
+    closed = start(*(word.format(queue=queue) for word in command), stdout=writer)
+    os.close(writer)
+    assert closed.communicate(timeout=20)[1] == b""
+    assert closed.returncode == 1
 
 
 def test_browse_leaves_the_messages_where_they_are(queue: str) -> None:

@@ -46,3 +46,15 @@ async def test_sample_is_a_line_of_json_or_a_drawing(
     with screen:
         await screen.show(lambda: b'{"n": 1}\n', lambda: "n is 1")
     assert capfd.readouterr().out == shown
+
+
+async def test_table_in_a_pipe_has_all_octets_of_its_cells(capfd: pytest.CaptureFixture[str]) -> None:
+    long = "x" * 500
+    made = table("", ("name", "depth"), [(long, "7"), ("b", "12")])
+    await Screen(once=True, json=False).show(bytes, lambda: made)
+    lines = capfd.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [["name", "depth"], [long, "7"], ["b", "12"]]
+
+
+def test_columns_without_names_have_no_header() -> None:
+    assert text_of(table("", ("", ""), [("depth", "7")])) == "depth  7\n"

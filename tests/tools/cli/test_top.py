@@ -79,7 +79,10 @@ def test_top_says_what_it_can_of_a_peer_without_management() -> None:
         assert "ANONYMOUS-RELAY" in shown["peer"]["capabilities"]
         assert shown["connection"]["state"] == "OPENED"
         assert "nodes" not in shown
-        assert b"container-id" in amqp10("top", url, "--once").stdout
+        text = amqp10("top", url, "--once").stdout
+        assert b"container-id" in text
+        assert b'{"product": "trio-amqp10"' in text
+        assert b"Symbol(" not in text
 
 
 def test_top_fails_where_management_is_of_another_kind() -> None:

@@ -16,9 +16,10 @@ from trio_amqp10 import amqp091
 from trio_amqp10.amqp091.conversion.translate import to_publication
 from trio_amqp10.amqp091.conversion.value_translation import from_standard
 
-from .command_runner import CommandError, Interrupts, unhurried, write_out
+from .command_runner import CommandError, Interrupts, OutputClosedError, unhurried, write_out
 from .message_text import body_octets, message_json
 from .progress import Progress
+from .receive import output_closed
 from .send import announce_typing, bodies_of, message_of_json
 
 if TYPE_CHECKING:
@@ -188,7 +189,10 @@ class _Printer:
         render = self._options.render
         plain = render is body_octets
         lines = [each.body if plain else render(each.to_message()) for each in deliveries]
-        await write_out(b"\n".join(lines) + b"\n")
+        try:
+            await write_out(b"\n".join(lines) + b"\n")
+        except OutputClosedError:
+            raise output_closed(self._options, self._progress.count) from None
         self._progress.advance(len(deliveries))
         self._written += (each for each in deliveries if not each.settled)
         while self._written and self._left != 0:

@@ -50,25 +50,21 @@ class BenchOptions:
     wait: float | None = None
 
 
-async def bench(options: BenchOptions, interrupts: Interrupts) -> None:  # noqa: ARG001 - an interrupt cancels the whole command
+async def bench(options: BenchOptions, interrupts: Interrupts) -> None:
     """Measure, and print the result.
 
     Raises:
-        CommandError: the sender or the receiver failed.
+        CommandError: the sender or the receiver failed, for example because the queue holds messages; or an interrupt ended it.
     """
     if options.url is not None and options.wait is not None:
         dial = DialOptions(wait=options.wait)
         async with dial.dial(options.url) if options.dialect == "1.0" else dial.dial_091(options.url):
             pass
-    with Progress("messages", options.count) as progress:
-        async with _process(_side(options, "receive", options.url)) as receiver:
-            ready = await receiver.read()
-            url: str = options.url or ready["url"]
-            async with _process(_side(options, "send", url)) as sender:
-                await receiver.drained(progress)
-                await sender.go_on()
-                received = await receiver.result()
-                sent = await sender.result()
+    received, sent = {}, {}
+    with interrupts.here() as scope:
+        received, sent = await _measure(options)
+    if scope.cancelled_caught:
+        raise CommandError(f"interrupted{_remainder(options)}", 130)
     figures: dict[str, Any] = {
         "count": options.count,
         "size": options.size,
@@ -83,6 +79,28 @@ async def bench(options: BenchOptions, interrupts: Interrupts) -> None:  # noqa:
     }
     text = json.dumps(figures) if options.json else _as_text(figures)
     await write_out(f"{text}\n".encode())
+
+
+async def _measure(options: BenchOptions) -> tuple[dict[str, float], dict[str, float]]:
+    """Run both sides, and return the measurements of the receiver and of the sender."""
+    with Progress("messages", options.count) as progress:
+        async with _process(_side(options, "receive", options.url)) as receiver:
+            ready = await receiver.read()
+            url: str = options.url or ready["url"]
+            try:
+                async with _process(_side(options, "send", url)) as sender:
+                    await receiver.drained(progress)
+                    await sender.go_on()
+                    return await receiver.result(), await sender.result()
+            except CommandError as failure:
+                raise CommandError(f"{failure}{_remainder(options)}") from None
+
+
+def _remainder(options: BenchOptions) -> str:
+    """Return the end of an error: where the messages of an unfinished measurement are."""
+    if options.url is None:
+        return ""
+    return f"; {options.address!r} may hold messages of this measurement: remove them before the next"
 
 
 def _side(options: BenchOptions, role: str, url: str | None) -> Side:
@@ -134,7 +152,7 @@ class _Child:
         while not self._lines:
             data = await self._stdout.receive_some()
             if not data:
-                raise CommandError("the sender or the receiver failed; its error is printed above")
+                raise CommandError("the sender or the receiver failed, with the error above")
             *self._lines, self._rest = (self._rest + data).split(b"\n")
         line: dict[str, Any] = json.loads(self._lines.pop(0))
         return line

@@ -10,6 +10,7 @@ of the first part that are still in the queue would delay those of the second. O
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -20,13 +21,16 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
 
-from .command_runner import explain, say
+from .command_runner import CommandError, explain, say
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _PACE = 0.002
 """Seconds between the probes when they are not acknowledged."""
+
+_DRAIN_TIMEOUT = 5.0
+"""Seconds for a peer to report that a queue has no message; then the measurement begins."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,17 +156,43 @@ def _probe(side: Side) -> bytes:
 
 
 async def receive(side: Side) -> dict[str, float]:
-    """Receive and accept; time the messages from the first to the last."""
+    """Receive and accept; time the messages from the first to the last.
+
+    Raises:
+        CommandError: the queue holds a message before the measurement, or a message of another sender arrives; it stays there.
+    """
     if side.url is None:
         return await _receive_listening(side)
     if side.dialect == "0-9-1":
         return await _consume(side, side.url)
-    async with (
-        amqp.open_connection(side.url) as connection,
-        connection.open_receiver(side.address, credit=side.credit, guarantee=side.guarantee) as receiver,
-    ):
-        _report(ready=True)
-        return await _measure(side, receiver)
+    async with amqp.open_connection(side.url) as connection:
+        async with connection.open_receiver(side.address, credit=1) as receiver:
+            found: list[amqp.Delivery] = []
+            with trio.move_on_after(_DRAIN_TIMEOUT):
+                found = await receiver.drain()
+            for delivery in found:
+                delivery.release()
+                raise _not_empty(side)
+        async with connection.open_receiver(
+            side.address, credit=side.credit, guarantee=side.guarantee
+        ) as receiver:
+            _report(ready=True)
+            return await _measure(side, receiver)
+
+
+def _not_empty(side: Side) -> CommandError:
+    return CommandError(
+        f"{side.address!r} holds messages, which the measurement would remove: give a queue that is empty"
+    )
+
+
+def _check_body(side: Side, body: Any, *, settled: bool) -> None:
+    """Check that a message is of this measurement."""
+    if not isinstance(body, bytes) or len(body) != side.size:
+        fate = "was removed, because messages are settled when they are sent" if settled else "stays there"
+        raise CommandError(
+            f"a message of another sender arrived at {side.address!r}, and {fate}: give a queue that no other program uses"
+        )
 
 
 async def _receive_listening(side: Side) -> dict[str, float]:
@@ -189,7 +219,8 @@ async def _measure(side: Side, receiver: amqp.Receiver) -> dict[str, float]:
     async for delivery in receiver:
         if not seen:
             span = _Span()
-        len(delivery.message.body)  # a real receiver reads the body, so decoding it must be measured
+        # A real receiver reads the body, so decoding it must be measured.
+        _check_body(side, delivery.message.body, settled=delivery.settled)
         if not delivery.settled:
             delivery.accept()
         seen += 1
@@ -203,9 +234,10 @@ async def _measure(side: Side, receiver: amqp.Receiver) -> dict[str, float]:
 
     async def next_body() -> bytes:
         delivery = await receiver.receive()
+        body: bytes = delivery.message.body
+        _check_body(side, body, settled=delivery.settled)
         if not delivery.settled:
             delivery.accept()
-        body: bytes = delivery.message.body
         return body
 
     result.update(await _measure_latency(side, next_body))
@@ -214,11 +246,18 @@ async def _measure(side: Side, receiver: amqp.Receiver) -> dict[str, float]:
 
 async def _consume(side: Side, url: str) -> dict[str, float]:
     """Receive and acknowledge in AMQP 0-9-1."""
-    async with (
-        amqp091.open_connection(url) as connection,
-        connection.open_channel() as channel,
-        channel.queue(side.address).consume(prefetch=side.credit, no_ack=side.presettled) as consumer,
-    ):
+    async with amqp091.open_connection(url) as connection, connection.open_channel() as channel:
+        found = await channel.queue(side.address).get()
+        if found is not None:
+            found.reject(requeue=True)
+            raise _not_empty(side)
+        return await _measure_consumer(side, channel)
+
+
+async def _measure_consumer(side: Side, channel: amqp091.Channel) -> dict[str, float]:
+    async with channel.queue(side.address).consume(
+        prefetch=side.credit, no_ack=side.presettled
+    ) as consumer:
         _report(ready=True)
         seen, count = 0, side.count
         report_at = every = max(1, count // 50)
@@ -226,7 +265,7 @@ async def _consume(side: Side, url: str) -> dict[str, float]:
         async for delivery in consumer:
             if not seen:
                 span = _Span()
-            len(delivery.body)
+            _check_body(side, delivery.body, settled=delivery.settled)
             if not delivery.settled:
                 delivery.ack()
             seen += 1
@@ -240,6 +279,7 @@ async def _consume(side: Side, url: str) -> dict[str, float]:
 
         async def next_body() -> bytes:
             delivery = await consumer.receive()
+            _check_body(side, delivery.body, settled=delivery.settled)
             if not delivery.settled:
                 delivery.ack()
             return delivery.body
@@ -264,9 +304,13 @@ async def _measure_latency(side: Side, next_body: Callable[[], Awaitable[bytes]]
 
 def main() -> None:
     """Run the side that the first line of stdin describes, and print the result."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts the parent too, which ends this process
     side = Side(**json.loads(sys.stdin.buffer.readline()))
     try:
         result = trio.run(send if side.role == "send" else receive, side)
+    except CommandError as failure:
+        say(f"amqp10: {failure}")
+        sys.exit(1)
     except Exception as failure:
         text = explain(failure)
         if text is None:

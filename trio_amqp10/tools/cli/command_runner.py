@@ -41,6 +41,15 @@ class CommandError(Exception):
         self.code = code
 
 
+class OutputClosedError(CommandError):
+    """The reader of stdout has ended; a command ends without a message, as other programs in a pipe do."""
+
+    def __init__(self) -> None:
+        # Otherwise the interpreter would report the closed pipe again when it flushes stdout at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        super().__init__("")
+
+
 class Interrupts:
     """The effect of SIGINT and SIGTERM on a command.
 
@@ -116,7 +125,7 @@ async def write_out(octets: bytes) -> None:
     A terminal gets no control characters (see ``harmless``); a file or a pipe gets the octets as they are.
 
     Raises:
-        CommandError: the reader of stdout has closed it.
+        OutputClosedError: the reader of stdout has closed it.
 
     Cancelled: some of the octets may have been written.
     """
@@ -126,11 +135,7 @@ async def write_out(octets: bytes) -> None:
     try:
         await trio.to_thread.run_sync(_write_all, sys.stdout.fileno(), octets, abandon_on_cancel=True)
     except BrokenPipeError:
-        # Otherwise the interpreter would report the closed pipe again when it flushes stdout at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise CommandError(
-            "the output was closed; messages that were not written were not accepted"
-        ) from None
+        raise OutputClosedError from None
 
 
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
@@ -177,6 +182,8 @@ def run_plain(command: Callable[[], list[str]]) -> NoReturn:
         text = "".join(f"{line}\n" for line in lines)
         sys.stdout.write(harmless(text) if sys.stdout.isatty() else text)
         sys.stdout.flush()
+    except BrokenPipeError:
+        sys.exit(OutputClosedError().code)
     except CommandError as failure:
         say(f"amqp10: {failure}")
         sys.exit(failure.code)
@@ -198,6 +205,8 @@ async def _supervised(command: Callable[[Interrupts], Awaitable[None]]) -> int:
                 nursery.start_soon(_watch, signals, interrupts)
                 try:
                     await command(interrupts)
+                except OutputClosedError as failure:
+                    code = failure.code
                 except CommandError as failure:
                     say(f"amqp10: {failure}")
                     code = failure.code
@@ -205,7 +214,8 @@ async def _supervised(command: Callable[[Interrupts], Awaitable[None]]) -> int:
                     text = explain(failure)
                     if text is None:
                         raise
-                    say(f"amqp10: {text}")
+                    if text:
+                        say(f"amqp10: {text}")
                     code = 1
             if everything.cancelled_caught:
                 say("amqp10: interrupted")
@@ -220,10 +230,15 @@ async def _watch(signals: AsyncIterable[int], interrupts: Interrupts) -> None:
 
 
 def explain(failure: BaseException) -> str | None:
-    """Describe a failure in one line; None if it may be a fault of this program."""
+    """Describe a failure in one line; None if it may be a fault of this program.
+
+    The line is empty if there is nothing to report.
+    """
     if isinstance(failure, BaseExceptionGroup):
         texts = {explain(one) for one in _parts(failure)}
         return None if None in texts else "; ".join(sorted(text for text in texts if text))
+    if isinstance(failure, OutputClosedError):
+        return ""
     if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
         why = failure if isinstance(failure, SecurityError) else failure.__cause__
         if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice

@@ -6,11 +6,20 @@ import logging
 import sys
 from typing import TextIO, cast
 
+from .command_runner import OutputClosedError
+
 
 def show(text: str = "") -> None:
-    """Print a line, and flush it."""
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+    """Print a line, and flush it.
+
+    Raises:
+        OutputClosedError: the reader of stdout has closed it.
+    """
+    try:
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise OutputClosedError from None
 
 
 class _FrameLines(logging.StreamHandler[TextIO]):

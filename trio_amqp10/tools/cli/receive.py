@@ -17,7 +17,7 @@ from trio_amqp10.amqp10.spec.messaging import Source
 from trio_amqp10.amqp10.wire.values import Described, Symbol
 from trio_amqp10.core.errors import RemoteProtocolError
 
-from .command_runner import CommandError, Interrupts, say, unhurried, write_out
+from .command_runner import CommandError, Interrupts, OutputClosedError, say, unhurried, write_out
 from .dial_options import DialOptions
 from .message_text import body_octets, message_json, raw_json
 from .progress import Progress
@@ -84,17 +84,36 @@ class ReceiveOptions:
         )
 
 
+def output_closed(options: ReceiveOptions, count: int) -> CommandError:
+    """Return the error of a command whose reader of stdout ended after ``count`` messages were settled.
+
+    A pipe holds messages that its reader may never read, and these are settled too.
+    """
+    if options.guarantee == "at-most-once":
+        return CommandError(
+            f"the output was closed: {count} messages were received and printed, and messages that were on their way are lost; "
+            "use --count to receive a number of messages"
+        )
+    done = "rejected" if options.reject else "accepted"
+    if not count:
+        return CommandError(f"the output was closed: no message was {done}")
+    return CommandError(
+        f"the output was closed: {count} messages were {done}, and its reader may not have read the last of them; use --count to "
+        "receive a number of messages"
+    )
+
+
 class _Printer:
     """Writes messages, then accepts them: an unwritten message stays at the peer."""
 
     def __init__(self, options: ReceiveOptions, progress: Progress, *, keep: bool = False) -> None:
         self.undecodable = 0
         self.rejected = 0
+        self._options = options
         self._choice = options.undecodable
         self._raw: Callable[[bytes, int], bytes] = raw_json if options.json else _octets
         self._withheld: list[amqp.Delivery] = []
         self._render = options.render
-        self._rejects = options.reject
         self._progress = progress
         self._keep = keep
 
@@ -118,12 +137,17 @@ class _Printer:
             else:
                 good.append(delivery)
         if lines:
-            await write_out(b"\n".join(lines) + b"\n")
+            try:
+                await write_out(b"\n".join(lines) + b"\n")
+            except OutputClosedError:
+                if self._keep:
+                    raise
+                raise output_closed(self._options, self._progress.count) from None
         for delivery in good:
             if not delivery.settled:
                 if self._keep:
                     delivery.release()
-                elif self._rejects:
+                elif self._options.reject:
                     delivery.reject(description="rejected by amqp10 receive --reject")
                 else:
                     delivery.accept()

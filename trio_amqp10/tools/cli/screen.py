@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
+_NO_LIMIT: Final = 100_000
+"""The width of a line in a file or a pipe."""
+
+
 class Screen:
     """The output of a command that shows samples: a full screen, or lines.
 
@@ -48,7 +52,9 @@ class Screen:
             from rich.console import Console
 
             # No escape codes: ``write_out`` would escape them too, because it cannot distinguish them from those of a message.
-            console = Console(file=sys.stdout, force_terminal=False)
+            # Only a terminal has a width: cells that are cut would be lost to the next program of a pipe.
+            width = None if sys.stdout.isatty() else _NO_LIMIT
+            console = Console(file=sys.stdout, force_terminal=False, width=width)
             with console.capture() as text:
                 console.print(drawn())
             await write_out(text.get().encode())
@@ -59,15 +65,15 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-_LEFT: Final = frozenset({"", "container", "address", "type", "no.", "peer", "user", "state", "way", "spool"})
+_LEFT: Final = frozenset({"", "container", "name", "address", "type", "no.", "peer", "user", "state", "way", "spool"})
 
 
 def table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:
-    """Return a table with words aligned left and numbers aligned right."""
+    """Return a table with words aligned left and numbers aligned right; empty names make no header."""
     from rich.markup import escape
     from rich.table import Table
 
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_header=any(columns))
     for name in columns:
         made.add_column(name, justify="left" if name in _LEFT else "right")
     for row in rows:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -171,7 +171,7 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
 
     if not sample.managed:
         rows = [*sample.peer.items(), *((f"our {name}", value) for name, value in sample.ours.items())]
-        return table("peer", ("", ""), [(name, str(value)) for name, value in rows])
+        return table("peer", ("", ""), [(name, _text(value)) for name, value in rows])
     node_rates = sample.rates("nodes", before)
     link_rates = sample.rates("links", before)
     octet_rates = sample.rates("connections", before)
@@ -213,6 +213,13 @@ def _drawn(sample: Sample, before: Sample | None) -> RenderableType:
         table("connections", _OF_PEERS, peers),
         table("links", ("no.", "way", "address", "state", "messages", "credit", "unsettled", "msg/s"), links),
     )
+
+
+def _text(value: Any) -> str:
+    """Return a value as a text or as JSON, or an empty text for None."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, str) else json.dumps(to_json(value))
 
 
 def _memory(sample: Sample) -> RenderableType:
