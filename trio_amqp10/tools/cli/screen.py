@@ -57,7 +57,7 @@ class Screen:
             console = Console(file=sys.stdout, force_terminal=False, width=width)
             with console.capture() as text:
                 console.print(drawn())
-            await write_out(text.get().encode())
+            await write_out("".join(f"{line.rstrip()}\n" for line in text.get().splitlines()).encode())
 
 
 def number(value: float | None) -> str:
