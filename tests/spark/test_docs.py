@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import trio_amqp10 as amqp
 from tests.test_docs import ROOT, blocks
-from tests.test_readme import IN_SPARK, PAGES, with_comment
+from tests.test_readme import IN_SPARK, PAGES, commands, name_of, with_comment
 
 from .peers import lacks
 
@@ -40,8 +40,15 @@ def test_readme_shows_a_queue_as_a_table(
     _ = spark
     server.put("orders", ["tea"])
     [file] = with_comment(PAGES[0], IN_SPARK)
+    [promised] = [
+        printed
+        for block in blocks(PAGES[0])
+        if block.kind == "console"
+        for command, printed in commands(block)
+        if command == f"python {name_of(file)}"
+    ]
     exec(
         compile(file.text.replace("amqp://localhost:5672", server.url), PAGES[0], "exec", dont_inherit=True),
         {},
     )
-    assert "|      tea|" in capfd.readouterr().out
+    assert capfd.readouterr().out.splitlines() == promised

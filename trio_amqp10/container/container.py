@@ -961,10 +961,14 @@ class Container(HandlerDecorators):
             options: as for ``serve``, except for ``task_status``.
 
         Raises:
-            OSError: It is not possible to listen there.
+            SystemExit: It is not possible to listen there; the text names the URL and the reason.
             LocalProtocolError: As for ``serve``.
         """
-        trio.run(run_until_signal, self, partial(self.serve, *urls, **options))
+        try:
+            trio.run(run_until_signal, self, partial(self.serve, *urls, **options))
+        except OSError as failure:
+            where = f"{failure.filename}: " if failure.filename else ""
+            raise SystemExit(f"{where}{failure.strerror or failure}") from None
 
     async def finish(self, patience: float = 5.0) -> bool:
         """Stop taking work, and wait until handlers and deliveries under way are done.
