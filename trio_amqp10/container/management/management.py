@@ -87,6 +87,7 @@ if TYPE_CHECKING:
 
     from .definitions import Imported
     from .depths import QueueDepths
+    from .listing import Kind
     from .managed_container import ManagedContainer
     from .single_messages import Ending
     from .status import (
@@ -245,9 +246,9 @@ class Management:
         """Return the list of the names by which peers ask for this container."""
         return self._list(status_builders.virtual_hosts, "virtual-host")
 
-    def _list(self, find: Callable[[ManagedContainer], Any], kind: str | None = None) -> Listing[Any]:
-        needs = [] if kind is None else [self._to_watch(kind)]
-        return Listing(partial(find, self._container), self._permissions, needs)
+    def _list(self, things: Callable[[ManagedContainer], Kind], watched: str | None = None) -> Listing[Any]:
+        needs = [] if watched is None else [self._to_watch(watched)]
+        return Listing(things(self._container), self._permissions, needs)
 
     async def may_watch(self, kind: str) -> bool:
         """Whether things of this kind may be seen, e.g. ``"connection"``.

@@ -339,14 +339,14 @@ class ManagementNode(Answering):
         entities: list[dict[str, Any]] = []
         octets = 0
         more = False
-        async for make in listing.makers():
+        async for thing in listing.things():
             if offset:
                 offset -= 1
                 continue
             more = len(entities) >= min(count, PAGE) or octets > _PAGE_OCTETS
             if more:
                 break
-            entity = attributes(make())
+            entity = attributes(listing.describe(thing))
             if names:
                 entity = {name: entity[name] for name in names if name in entity}
             entities.append(entity)
