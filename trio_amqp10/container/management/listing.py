@@ -1,4 +1,4 @@
-"""Lists of things, described while they are read: whole, in pages, or by one field.
+"""Lists of things, described while they are read: whole, in pages, by one field.
 
 A description has all fields of a thing, and costs much more than one of them. Who orders or filters a long list collects the
 things, reads the field, and describes only the things that are left.
