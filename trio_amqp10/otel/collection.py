@@ -1,6 +1,6 @@
 """A reading that all instruments of one collection share.
 
-An SDK calls one function for each instrument, and does not tell when a collection begins. But it calls each function once.
+An SDK calls one function for each instrument, and does not mark the beginning of a collection. But it calls each function once.
 
 Knows a clock; does not know what is read.
 """

@@ -111,7 +111,7 @@ _CHANGED: Final = {"queue": _QUEUE, "topic": _TOPIC}
 _COMMON: Final = ("name", "identity", "type")
 _OF_QUEUE: Final = (
     *("depth", "ready", "unacked", "consumers", "oldest", "delivered", "acknowledged", "redelivered"),
-    *("declared", "auto_delete", "owner", "arguments"),
+    *("declared", "auto_delete", "owner", "arguments", "redirect"),
 )
 """The attributes of a queue that are neither rules nor among its figures."""
 

@@ -156,6 +156,7 @@ def _of_queue(container: ManagedContainer, queue: Queue) -> QueueStatus:
         rules=queue.policy,
         delayed=figures["delayed"],
         consumers=queue.consumer_count,
+        redirect=container.redirects.get(queue.address),
         refused=figures["refused"],
         ready_octets=queue.held.available.octets,
         **_of_held(queue.held),
