@@ -35,6 +35,7 @@ _ATTRIBUTES: Final[Mapping[str, str]] = {
     "role": "amqp10.link.role",
     "reason": "amqp10.death.reason",
     "quota": "amqp10.quota",
+    "rule": "amqp10.rule",
 }
 """The attribute for each label of a figure."""
 
