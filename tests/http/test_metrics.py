@@ -19,6 +19,7 @@ from tests.longest_run import measured_runs
 from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container
 from trio_amqp10.container.virtual_hosts import VirtualHosts
+from trio_amqp10.http.access import IDENTITY
 from trio_amqp10.http.metrics import NAMES, expose, routes
 from trio_amqp10.sasl import Identity
 
@@ -33,11 +34,16 @@ OPENMETRICS = "application/openmetrics-text"
 
 
 async def get(
-    management: Management, *, queues: Iterable[str] = (), accept: str = OPENMETRICS
+    management: Management,
+    *,
+    queues: Iterable[str] = (),
+    accept: str = OPENMETRICS,
+    who: Identity | None = None,
 ) -> httpx.Response:
     """The answer for a reader with this management."""
 
-    async def management_for(_request: Request) -> Management:
+    async def management_for(request: Request) -> Management:
+        setattr(request.state, IDENTITY, who)
         return management
 
     app = Starlette(routes=list(routes(management_for, queues=tuple(queues))))
@@ -169,11 +175,15 @@ async def test_totals_only_grow_when_queues_come_and_go() -> None:
     assert totals == [1, 2, 3]
 
 
-async def test_reader_without_permission_gets_a_refusal_in_json() -> None:
+@pytest.mark.parametrize("who", [None, Identity("ada", "PLAIN")])
+async def test_reader_without_permission_gets_a_refusal_in_json(who: Identity | None) -> None:
     container = Container(authorise=lambda _: False)
-    answer = await get(container.management.on_behalf_of(Identity("ada", "PLAIN")))
-    assert answer.status_code == 403
+    container.add_queue("secret")
+    answer = await get(container.management.on_behalf_of(who), queues=["*"], who=who)
+    assert answer.status_code == (401 if who is None else 403)
+    assert ("www-authenticate" in answer.headers) == (who is None)
     assert answer.json()["error"] == "forbidden"
+    assert "secret" not in answer.text
 
 
 async def test_reader_with_permission_for_figures_alone_gets_no_names() -> None:
