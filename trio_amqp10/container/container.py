@@ -241,7 +241,7 @@ class Container(HandlerDecorators):
 
         Raises:
             LocalProtocolError: another node has that address, or it is empty.
-            StoreError: the messages of the node cannot be read from the store.
+            StoreError: the messages of the node cannot be read from the store; the node is not added.
         """
         if not node.address:
             raise LocalProtocolError("address='': expected an address that is not empty")
@@ -260,8 +260,14 @@ class Container(HandlerDecorators):
         if node.keeps_subscriptions:
             self.retaining_nodes[node.address] = node
         if self._recovered:
-            with self._reading():
-                node.recover()
+            try:
+                with self._reading():
+                    node.recover()
+            except StoreError:
+                del self.nodes[node.address]
+                self.retaining_nodes.pop(node.address, None)
+                node.withdraw()
+                raise
         for watcher in list(self.node_watchers):
             watcher.on_node_added(node)
 
