@@ -223,7 +223,7 @@ class QueueOptions(ReadOptions):
     min_rows: int | None = _option("minRowsPerTrigger", values.count(1))
     max_trigger_delay: float = _option("maxTriggerDelay", values.seconds, 900.0)
     backlog_delay: float = _option("backlogDelay", values.seconds, 2.0)
-    min_partitions: int = _option("minPartitions", values.count(1), 1)
+    min_partitions: int | None = _option("minPartitions", values.count(1))
     available_now_idle: float = _option("availableNowIdle", values.seconds, 5.0)
     available_now_timeout: float = _option("availableNowTimeout", values.seconds, 600.0)
 

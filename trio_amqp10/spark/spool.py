@@ -368,6 +368,17 @@ class Spool:
             )
         return parts
 
+    def octets(self, start: int, stop: int) -> float:
+        """Return about how many octets rows ``start`` to ``stop - 1`` have."""
+        with self._guard:
+            return sum(
+                [
+                    each.size * (min(stop, each.end) - max(start, each.first)) / (each.end - each.first)
+                    for each in self._segments
+                    if each.first < stop and start < each.end
+                ]
+            )
+
     def kept(self, row: int, rows: int) -> list[Slice]:
         """Return where the last rows before ``row`` are, at most so many that still exist."""
         with self._guard:
