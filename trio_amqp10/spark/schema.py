@@ -119,7 +119,11 @@ _KINDS: Final = {
     "number": "a whole number",
     "real": "a number",
     "time": "a timestamp with a zone: a sink does not know that of the session, so cast timestamp_ntz to timestamp",
-    "map": "a map with string keys",
+    "properties map": "a map with string keys, and with values that are booleans, numbers (no decimals), strings, binary or timestamps "
+    "with a zone: cast the others to one of these",
+    "annotations map": "a map with string keys, and with values that are booleans, numbers (no decimals), strings, binary, timestamps "
+    "with a zone, or arrays, structs and maps of these: cast the others to one of these",
+    "types map": "a map with string keys and string values",
     "struct": "a struct",
 }
 _FIELDS: Final = {
@@ -157,8 +161,9 @@ SINK_TYPES: Final = {
     "properties": "struct",
     **_FIELDS,
     **{name: kind for name, kind in _HEADER_FIELDS.items() if name in ("durable", "priority", "ttl")},
-    **dict.fromkeys(MAPS, "map"),
-    **{f"{name}_types": "map" for name in MAPS},
+    **dict.fromkeys(MAPS, "annotations map"),
+    "application_properties": "properties map",
+    **{f"{name}_types": "types map" for name in MAPS},
     "address": "text",
     "seq": "number",
     "received_at": "time",
@@ -176,6 +181,10 @@ Fields of header and properties may be top-level columns.
 
 def _is(kind: str, what: pa.DataType) -> bool:
     types = pa.types
+    if types.is_null(what):
+        return True  # a column of nulls, as lit(None) makes it
+    if kind.endswith(" map"):
+        return bool(types.is_map(what)) and _is("text", what.key_type) and _is_value(kind, what.item_type)
     texts = types.is_string(what) or types.is_large_string(what)
     return bool(
         {
@@ -185,10 +194,25 @@ def _is(kind: str, what: pa.DataType) -> bool:
             "number": types.is_integer(what),
             "real": types.is_integer(what) or types.is_floating(what),
             "time": types.is_timestamp(what) and what.tz is not None,
-            "map": types.is_map(what),
             "struct": types.is_struct(what),
         }[kind]
     )
+
+
+def _is_value(kind: str, what: pa.DataType) -> bool:
+    """Whether values of a map of this kind may be of an Arrow type."""
+    if kind == "types map":
+        return _is("text", what)
+    if any(_is(each, what) for each in ("octets", "truth", "real", "time")):
+        return True
+    if kind == "properties map":
+        return False  # 3.2.5: only simple types
+    if pa.types.is_list(what):
+        return _is_value(kind, what.value_type)
+    if pa.types.is_struct(what):
+        variant = any(b"variant" in (each.metadata or {}) for each in what)  # which only Spark can decode
+        return not variant and all(_is_value(kind, each.type) for each in what)
+    return _is(kind, what)
 
 
 _BY_TYPE: Final = {
@@ -233,7 +257,7 @@ def check_sink(
                 )
         elif not _is(kind, each.type):
             raise OptionError(f"column {each.name!r} is {each.type}, and must be {_KINDS[kind]}")
-        elif kind == "struct":
+        elif pa.types.is_struct(each.type):
             _check_struct(each.name, each.type, _FIELDS if each.name == "properties" else _HEADER_FIELDS)
     names = set(schema.names)
     _check_whole(names, has_address=has_address)
