@@ -11,6 +11,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``section_columns``  sections of a message, straight from its octets
 ``arrow_arrays``     sections of many messages as columns
 ``property_columns`` application-properties as columns of their own
+``source_columns``   where and when a message entered its log, as columns of their own
 ``rows``             messages to rows, rows to Arrow batches
 ``message_encoder``  Arrow batches to messages
 ``backlog``          all rows that a query can read, and their receivers

@@ -185,6 +185,7 @@ class ReadOptions(PeerOptions):
     include_raw: bool = _option("includeRaw", values.boolean, False)
     property_types: bool = _option("propertyTypes", values.boolean, False)
     body_json: bool = _option("bodyJson", values.boolean, False)
+    source_columns: bool = _option("sourceColumns", values.boolean, False)
     maps: bool = _option("maps", values.boolean, True)
     columns: tuple[str, ...] | None = _option("columns", values.names)
     property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", values.typed_columns, ())

@@ -136,6 +136,11 @@ KINDS: Final = frozenset(_KINDS)
 ARROW_TYPES: Final[dict[str, pa.DataType]] = {name: kind.arrow for name, kind in _KINDS.items()}
 
 
+def taker_of(kind: str) -> Callable[[Any], Any]:
+    """Return what converts an AMQP value to one of a column, or to None if it does not fit."""
+    return _KINDS[kind].take
+
+
 def column_reader(declared: Declared) -> Callable[[bytes, Any], tuple[Any, ...]]:
     """Make a function that reads the columns from a section of a message, in order."""
     takers = [(key, _KINDS[kind].take) for key, kind in declared]

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .options import OptionError
 from .property_columns import ARROW_TYPES
+from .source_columns import SOURCE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,12 +83,14 @@ def read_schema(options: ReadOptions) -> pa.Schema:
             if options.property_types:
                 columns[f"{name}_types"] = _MAP
     columns |= _AROUND
+    if options.source_columns:
+        columns |= SOURCE_COLUMNS
     if options.include_raw:
         columns["raw"] = pa.binary()
     if options.on_decode_error == "deadletter-column":
         columns["decode_error"] = pa.string()
     declared = {key: ARROW_TYPES[kind] for key, kind in options.property_columns}
-    _check_keys(declared)
+    _check_keys(declared, SOURCE_COLUMNS if options.source_columns else ())
     chosen = options.columns
     if chosen is not None:
         columns |= _BY_NAME | declared
@@ -101,9 +104,9 @@ def read_schema(options: ReadOptions) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
-def _check_keys(keys: Iterable[str]) -> None:
+def _check_keys(keys: Iterable[str], more: Iterable[str] = ()) -> None:
     """Raise an error if a key is the name of another column (Spark ignores case)."""
-    taken = [key for key in keys if key.lower() in SINK_TYPES]
+    taken = [key for key in keys if key.lower() in SINK_TYPES or key.lower() in more]
     if taken:
         raise OptionError(
             f"option 'propertyColumns': {taken[0]!r} is a column already; the property is in column 'application_properties'"
@@ -249,6 +252,8 @@ def check_sink(
         )
     for each in schema:
         kind = declared.get(each.name) or SINK_TYPES.get(each.name)
+        if kind is None and SOURCE_COLUMNS.get(each.name) == each.type:
+            continue  # a row of a source, which keeps its annotations in a map
         if kind is None:
             if not ignore_unknown:
                 raise OptionError(
