@@ -47,6 +47,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``batch_linger``     decides when to offer rows as a batch
 ``log_offsets``      computes the offsets of a batch of logs
 ``log_dialects``     the offsets of RabbitMQ streams and of event hubs
+``spool_figures``    what waits in a spool, by its files, and the reports of receivers
 ``query_watch``      figures of the queries of a session
 ``super_streams``    finds the streams of RabbitMQ
 ``java_home``        finds a Java for Spark
