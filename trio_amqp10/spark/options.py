@@ -31,6 +31,10 @@ _OF_TABLE: Final = "option."
 """The beginning of names of options in ``CREATE TABLE``, as Spark passes them."""
 
 
+_TABLES_OWN: Final = frozenset({"owner", "provider"})
+"""Properties of tables, which are no options of ours."""
+
+
 class OptionError(LocalProtocolError):
     """An option does not exist, is missing, or has a value that is not allowed."""
 
@@ -73,7 +77,9 @@ class PeerOptions:
             OptionError: an option is unknown, missing, or has a value that is not allowed. The text shows no secret value.
         """
         known = {each.metadata["name"].lower(): each for each in fields(cls)}
-        if not given or any(name.lower().startswith(_OF_TABLE) for name in given):
+        if not given or any(
+            name.lower().startswith(_OF_TABLE) or name.lower() in _TABLES_OWN for name in given
+        ):
             raise OptionError(
                 "there are no options: Spark does not pass those of CREATE TABLE to the readers and writers of a Python data "
                 "source, so use CREATE TEMPORARY VIEW ... USING amqp10 OPTIONS (url '...', ...), or format(\"amqp10\")"
