@@ -77,7 +77,10 @@ EXCEPTIONS = {
     ("tools/cli/emulate.py", "testing"): "``amqp10 emulate`` serves the emulators of the testing kit",
     ("tools/cli/emulator_config.py", "testing"): "adds what a file has to an emulator of the testing kit",
     ("tools/cli/spool.py", "spark"): "``amqp10 spool`` is the receiver of Spark's source, as a program",
-    ("tools/cli/top_spool.py", "spark"): "``amqp10 top --spool`` shows what receivers and the names of a spool tell",
+    (
+        "tools/cli/top_spool.py",
+        "spark",
+    ): "``amqp10 top --spool`` shows what receivers and the names of a spool tell",
     ("amqp091/client/delivery.py", "amqp10"): "gives a delivery as a message of AMQP 1.0 on request",
 }
 """Files that import a room above or beside theirs, and why."""
