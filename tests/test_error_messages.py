@@ -143,7 +143,7 @@ async def query(_folder: Path) -> None:
     await dial("amqp://localhost?heartbeat=30")
 
 
-@provokes("is not a URL that can be dialled")
+@provokes("is not a URL of AMQP")
 async def scheme(_folder: Path) -> None:
     await dial("pyamqp://localhost")
 

@@ -31,7 +31,7 @@ from trio_amqp10.broker.exchanges.addresses import EXCHANGES, spell_exchange
 from trio_amqp10.broker.exchanges.topology import Topology
 from trio_amqp10.broker.nodes.clock import Clock
 from trio_amqp10.broker.nodes.message_store import MessageStore, QueueStore
-from trio_amqp10.broker.nodes.node import Node, Peer, RefusedError
+from trio_amqp10.broker.nodes.node import Node, Peer, RefusedError, label
 from trio_amqp10.broker.nodes.policy import Bound, Overflow, QueuePolicy
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.relay import Relay, post
@@ -247,7 +247,7 @@ class Container(HandlerDecorators):
             raise LocalProtocolError("address='': expected an address that is not empty")
         if node.address in self.nodes:
             raise LocalProtocolError(
-                f"the address {node.address!r} is taken, by {self.nodes[node.address]!r}"
+                f"{label(self.nodes[node.address])} exists already: choose another address"
             )
         node.container = self._nodes_peer
         node.count_in(self.watermark)

@@ -104,9 +104,7 @@ def parse_url(url: str, schemes: Mapping[str, str] | None = None) -> Url:
     known_scheme = schemes.get(scheme, scheme)
     if not found or known_scheme not in _SCHEMES:
         known = ", ".join(f"{name}://" for name in (*_SCHEMES, *schemes))
-        raise LocalProtocolError(
-            f"{_shown(url)} is not a URL that can be dialled: it must begin with one of {known}"
-        )
+        raise LocalProtocolError(f"{_shown(url)} is not a URL of AMQP: it must begin with one of {known}")
     scheme = known_scheme
     if scheme == "amqp+unix":
         return _unix(url, rest)

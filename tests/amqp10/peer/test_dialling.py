@@ -61,7 +61,7 @@ async def test_dialling_names_no_host_when_it_knows_none() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"where": "amqps:/x"}, "not a URL that can be dialled"),
+        ({"where": "amqps:/x"}, "not a URL of AMQP"),
         ({"max_frame_size": 511}, "at least 512 octets"),
     ],
 )

@@ -143,5 +143,7 @@ async def test_refused_connection_says_so_in_class_and_message() -> None:
 def test_address_that_is_taken_is_named() -> None:
     container = amqp.Container()
     container.add_queue("orders")
-    with pytest.raises(amqp.LocalProtocolError, match="the address 'orders' is taken, by <Queue 'orders'"):
+    with pytest.raises(
+        amqp.LocalProtocolError, match="queue 'orders' exists already: choose another address"
+    ):
         container.add_queue("orders")

@@ -27,6 +27,7 @@ from .conftest import (
     next_listener,
     server_of,
     serving,
+    start,
 )
 from .first_line import interrupt_at_first_line
 
@@ -234,7 +235,21 @@ async def test_serve_gives_up_on_what_is_in_flight_too_long() -> None:
 
 
 def test_serve_fails_when_the_port_is_taken(url: str) -> None:
-    assert "in use" in failed("serve", "--listen", url)
+    said = f"amqp10: {url} is in use by another program: choose another port with"
+    assert failed("serve", "--listen", url).startswith(f"{said} --listen URL")
+    port = url.rpartition(":")[2]
+    assert failed("emulate", "rabbitmq", "--port", port).startswith(f"{said} --port")
+    assert failed("trace", "--listen", url, "--to", "amqp://127.0.0.1:1").startswith(f"{said} --listen")
+
+
+def test_strict_container_warns_of_dead_letters_without_an_address() -> None:
+    queues = ("--queue", "a,dead-letter=b", "--queue", "c,dead-letter=a")
+    server = start("serve", "--listen", "amqp://127.0.0.1:0", "--strict", *queues)
+    next_listener(server)
+    lines = [line for line in interrupt(server)[1].decode().splitlines() if "dead letters" in line]
+    assert lines == [
+        "amqp10: warning: the dead letters of queue 'a' are lost, because 'b' does not exist and --strict creates no queue: add --queue b"
+    ]
 
 
 def alternatives(*names: tuple[str, str], common: str | None = None) -> Certificate:

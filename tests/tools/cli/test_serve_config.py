@@ -343,7 +343,7 @@ def test_hangup_that_cannot_change_a_queue_changes_nothing(tmp_path: Path) -> No
             written(tmp_path, text.replace("= 5", "= 6") + f"{rule} = true\n[queues.tea]\n")
             [line] = hang_up(process, 1)
             assert "authorities stay in use: queue jobs: " in line
-            assert f"{rule.replace('-', '_')} of <Queue 'jobs'" in line
+            assert f"{rule.replace('-', '_')} of queue 'jobs'" in line
             assert line.endswith("cannot be changed: delete the queue and create it again")
         written(tmp_path, text.replace("= 5", "= 6"))
         assert hang_up(process, 2)[1] == "changed: quotas"

@@ -16,7 +16,7 @@ from .conftest import (
     [
         (("send", "amqp091://localhost/orders"), b"The path of an AMQP 0-9-1 URL is the virtual host"),
         (("send", "amqp091://localhost", "a", "--exchange", "b"), b"QUEUE excludes --exchange"),
-        (("send", "amqp://localhost/a", "b"), b"are for AMQP 0-9-1"),
+        (("send", "amqp://localhost/a", "--exchange", "b"), b"are for AMQP 0-9-1"),
         (("receive", "amqp091://localhost", "a", "--guarantee", "exactly-once"), b"has no exactly-once"),
         (("receive", "amqp091://", "a"), b"names no host"),
         (("browse", "amqp091://localhost/orders"), b"give an amqp:// URL"),
@@ -25,6 +25,32 @@ from .conftest import (
         (("top", "amqp091://"), b"names no host"),
         (("serve", "--listen", "amqp091+tls://localhost"), b"must begin with one of"),
         (("send", "amqp://localhost"), b"names no node"),
+        (("send", "q"), b"'q': expected a URL, as in amqp://localhost:5672/q; AMQP10_URL gives"),
+        (("send", "localhost:5672/q"), b"expected a URL, as in amqp://localhost:5672/q"),
+        (("send", "amqp://localhost", "two words", "--body", "x"), b"write URL/two%20words"),
+        (("queue", "list", "localhost:5672"), b"expected a URL, as in amqp://localhost:5672"),
+        (
+            ("queue", "list", "amqp://localhost/q"),
+            b"expected the URL of a server, without the address of a node",
+        ),
+        (("top", "amqp://localhost/q"), b"expected the URL of a server, without the address of a node"),
+        (
+            ("migrate", "amqp://a/q", "amqp://b"),
+            b"expected the URL of a server, without the address of a node",
+        ),
+        (("serve", "amqp://127.0.0.1:5673"), b"use --listen URL"),
+        (
+            ("serve", "--listen", "localhost:5673"),
+            b"expected a URL to listen at, as in amqp://localhost:5673",
+        ),
+        (("serve", "--listen", "5673"), b"expected a URL to listen at, as in amqp://localhost:5673"),
+        (("serve", "--user", "ada:x", "--user", "ada:y"), b"user 'ada' is given 2 times"),
+        (("serve", "--queue", "a", "--queue", "a,ttl=1"), b"--queue a is given more than once"),
+        (("serve", "--topic", "a", "--topic", "a"), b"--topic a is given more than once"),
+        (
+            ("emulate", "rabbitmq", "--listen", "amqp://localhost"),
+            b"an emulator listens at --host and --port",
+        ),
     ],
 )
 def test_command_line_that_makes_no_sense_says_why(arguments: tuple[str, ...], said: bytes) -> None:

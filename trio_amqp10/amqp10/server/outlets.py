@@ -15,7 +15,7 @@ from trio_amqp10.amqp10.peer.statistics import SenderStatistics, sending_figures
 from trio_amqp10.amqp10.spec.messaging import Accepted, ExpiryPolicy
 from trio_amqp10.amqp10.spec.transport import SenderSettleMode
 from trio_amqp10.broker.nodes.content import Content
-from trio_amqp10.broker.nodes.node import NotTakenError
+from trio_amqp10.broker.nodes.node import NotTakenError, label
 from trio_amqp10.broker.nodes.refusals import OutletKey
 from trio_amqp10.core.errors import Condition, LocalProtocolError, MessageSizeError
 
@@ -353,7 +353,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             )
         elif not self._node.leases_messages and not self.copying:
             self.close(
-                Condition.NOT_IMPLEMENTED.value, f"messages of {self._node!r} cannot be acquired (4.4.3)"
+                Condition.NOT_IMPLEMENTED.value, f"messages of {label(self._node)} cannot be acquired (4.4.3)"
             )
         else:
             work.enlist(self)

@@ -720,3 +720,9 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.address!r}>"
+
+
+def label(node: Node) -> str:
+    """Return the kind and the address of a node for messages, as in ``queue 'orders'``."""
+    kind = type(node).__name__.removesuffix("Node").removeprefix("Broker").lower()
+    return f"{kind} {node.address!r}"

@@ -61,7 +61,7 @@ from .entry import ANYONE, Entry, unpack_sequence
 from .groups import Groups
 from .held_messages import HeldMessages
 from .message_origin import origin_of
-from .node import Node, NotTakenError, Outlet, Peer, RefusedError
+from .node import Node, NotTakenError, Outlet, Peer, RefusedError, label
 from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
 from .turns import ENDLESS, each_in_turns, finish, paced, take_steps
@@ -192,7 +192,7 @@ class Queue(Node):
         for name in ("exclusive", "single_active", "grouped"):
             if getattr(policy, name) != getattr(self.policy, name):
                 raise LocalProtocolError(
-                    f"{name} of {self!r} cannot be changed: delete the queue and create it again"
+                    f"{name} of {label(self)} cannot be changed: delete the queue and create it again"
                 )
 
     # -- handing over to another place ------------------------------------------------------

@@ -51,7 +51,7 @@ from trio_amqp10.broker.exchanges.faults import (
     NotFoundError,
     PreconditionError,
 )
-from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.broker.nodes.node import RefusedError, label
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.topic import Topic
 from trio_amqp10.broker.rights import broker_rights
@@ -460,7 +460,10 @@ class Management:
         if address.startswith(RESERVED):
             raise ManagementError("forbidden", f"{shown(address)} is reserved: choose another name")
         if address in container.nodes:
-            raise ManagementError("exists", f"{container.nodes[address]!r} has that address already")
+            raise ManagementError(
+                "exists",
+                f"{label(container.nodes[address])} exists already: change its rules, or delete it first",
+            )
         try:
             node = add(address, **rules)
         except (LocalProtocolError, TypeError) as fault:
@@ -498,12 +501,13 @@ class Management:
         queue = self._find(address, kind)
         if not isinstance(queue, Queue):
             raise ManagementError(
-                "invalid", f"{queue!r} is not a queue: use set_topic, or type=topic, for a topic"
+                "invalid", f"{label(queue)} is not a queue: use set_topic, or type=topic, for a topic"
             )
         wishes = dict(rules)
         if wishes.pop("durable", queue.durable) != queue.durable:
             raise ManagementError(
-                "invalid", f"durable of {queue!r} cannot be changed: delete the queue and create it again"
+                "invalid",
+                f"durable of {label(queue)} cannot be changed: delete the queue and create it again",
             )
         before = queue.policy
         try:
@@ -548,7 +552,8 @@ class Management:
             except StoreError as fault:
                 undo()
                 raise ManagementError(
-                    "store-failed", f"cannot store the new rules, so {node!r} keeps the old rules: {fault}"
+                    "store-failed",
+                    f"cannot store the new rules, so {label(node)} keeps the old rules: {fault}",
                 ) from fault
 
     async def delete(
@@ -573,7 +578,7 @@ class Management:
         await self._permissions.check(or_manage([(("delete", address),)]))
         node = self._find(address, kind)
         if not isinstance(node, (Queue, Topic)):
-            raise ManagementError("invalid", f"{node!r} is part of the service, and cannot be deleted")
+            raise ManagementError("invalid", f"{label(node)} is part of the service, and cannot be deleted")
         ready = 0
         if isinstance(node, Queue):
             node.sweep_now()

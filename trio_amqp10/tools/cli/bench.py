@@ -60,7 +60,8 @@ async def bench(options: BenchOptions, interrupts: Interrupts) -> None:
         dial = DialOptions(wait=options.wait)
         async with dial.dial(options.url) if options.dialect == "1.0" else dial.dial_091(options.url):
             pass
-    received, sent = {}, {}
+    received: dict[str, float] = {}
+    sent: dict[str, float] = {}
     with interrupts.here() as scope:
         received, sent = await _measure(options)
     if scope.cancelled_caught:
@@ -152,7 +153,7 @@ class _Child:
         while not self._lines:
             data = await self._stdout.receive_some()
             if not data:
-                raise CommandError("the sender or the receiver failed, with the error above")
+                raise CommandError("the sender or the receiver failed; its error is printed above")
             *self._lines, self._rest = (self._rest + data).split(b"\n")
         line: dict[str, Any] = json.loads(self._lines.pop(0))
         return line

@@ -6,10 +6,12 @@ Knows no command.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import signal
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 import trio
@@ -21,9 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
 _CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
+_NO_LOGIN = "leave user and password out of the URL"
+_NO_TLS = "is not TLS"
+_SLOW = "took too long"
+_UNAUTHORIZED = "amqp:unauthorized-access"
 _HINTS = {
     "amqp:not-found": "the address is everything after the first / that follows the host",
-    "amqp:unauthorized-access": _CREDENTIALS,
+    _UNAUTHORIZED: _CREDENTIALS,
     "amqp:not-allowed": "the address exists, but the peer does not permit this use of it",
 }
 
@@ -229,6 +235,31 @@ async def _watch(signals: AsyncIterable[int], interrupts: Interrupts) -> None:
         interrupts.interrupt()
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dialled:
+    """The server to which a connection could not be opened.
+
+    Attributes:
+        authority: its host and port.
+        user: the user of the login, or None.
+        source: where user and password were given, if that is not the URL, or None.
+        seconds: how long the attempt lasted.
+    """
+
+    authority: str
+    user: str | None = None
+    source: str | None = None
+    seconds: float = 0.0
+
+
+_DIALLED: Final = "dialled"
+
+
+def note_dialled(failure: BaseException, dialled: Dialled) -> None:
+    """Note at a failure which server was dialled, for ``explain``."""
+    setattr(failure, _DIALLED, dialled)
+
+
 def explain(failure: BaseException) -> str | None:
     """Describe a failure in one line; None if it may be a fault of this program.
 
@@ -239,19 +270,60 @@ def explain(failure: BaseException) -> str | None:
         return None if None in texts else "; ".join(sorted(text for text in texts if text))
     if isinstance(failure, OutputClosedError):
         return ""
+    dialled: Dialled | None = getattr(failure, _DIALLED, None)
     if isinstance(failure, SecurityError) or isinstance(failure.__cause__, SecurityError):
         why = failure if isinstance(failure, SecurityError) else failure.__cause__
-        if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice
-            return _one_line(f"not authenticated: {why}")
-        if isinstance(why, AuthenticationError):
-            return _one_line(f"not authenticated: {why} ({_CREDENTIALS})")
-        return in_options(_one_line(str(why)))
+        assert isinstance(why, SecurityError)
+        return in_options(_one_line(_security(why, dialled)))
     if isinstance(failure, AmqpError):
-        hint = _HINTS.get(str(getattr(failure, "condition", None)))
-        return in_options(_one_line(f"{failure} ({hint})" if hint else str(failure)))
+        return in_options(_one_line(_amqp(failure, dialled)))
     if isinstance(failure, OSError):
         return in_options(_one_line(_os_error(failure)))
     return None
+
+
+def _security(why: SecurityError, dialled: Dialled | None) -> str:
+    """Describe why a login, or TLS, failed."""
+    where = "" if dialled is None else f" at {dialled.authority}"
+    source = None if dialled is None else dialled.source
+    if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice
+        text = str(why)
+        if source is not None:
+            text = text.replace(_NO_LOGIN, f"the user is from {source}: unset it for this server")
+        return f"not authenticated{where}: {text}"
+    if _NO_TLS in str(why) and dialled is not None:
+        return f"{dialled.authority}: {why}; use amqp:// if that port has no TLS"
+    if not isinstance(why, AuthenticationError):
+        return _placed(str(why), dialled)
+    user = None if dialled is None else dialled.user
+    who = "" if user is None else f" as {user!r}"
+    if why.temporary:
+        hint = " (after too many failures a server refuses an address or a user for some time: wait, then try again)"
+    elif user is None:
+        hint = f" ({_CREDENTIALS})"
+    else:
+        hint = "" if source is None else f" (user and password are from {source})"
+    return f"not authenticated{who}{where}: {why}{hint}"
+
+
+def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
+    """Describe an error of AMQP, with what to do if its condition is a frequent one."""
+    condition = str(getattr(failure, "condition", None))
+    if dialled is None:
+        hint = _HINTS.get(condition)
+    elif condition == _UNAUTHORIZED and dialled.user is not None:
+        hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
+    else:
+        hint = _CREDENTIALS if condition == _UNAUTHORIZED else None
+        if _SLOW in str(failure):
+            hint = f"{dialled.seconds:.0f} s; the program there may not be a server of AMQP"
+    text = f"{failure} ({hint})" if hint else str(failure)
+    return _placed(text, dialled)
+
+
+def _placed(text: str, dialled: Dialled | None) -> str:
+    """Return a text with the server that was dialled, if it does not name it."""
+    return text if dialled is None or dialled.authority in text else f"{dialled.authority}: {text}"
 
 
 _IN_OPTIONS: Final = {
@@ -266,6 +338,30 @@ _IN_OPTIONS: Final = {
     "certfile": "--tls-cert",
     "keyfile": "--tls-key",
 }
+
+
+@contextlib.contextmanager
+def taken_port(option: str) -> Generator[None]:
+    """Name the option that gives another port, if the port of a listener is taken.
+
+    Raises:
+        CommandError: the port is taken.
+    """
+    try:
+        yield
+    except Exception as failure:
+        taken = _taken(failure)
+        if taken is None:
+            raise
+        raise CommandError(
+            f"{taken.filename or 'the port'} is in use by another program: choose another port with {option}; port 0 is a free one"
+        ) from None
+
+
+def _taken(failure: BaseException) -> OSError | None:
+    if isinstance(failure, BaseExceptionGroup):
+        return next(filter(None, map(_taken, _parts(failure))), None)
+    return failure if isinstance(failure, OSError) and failure.errno == errno.EADDRINUSE else None
 
 
 def in_options(text: str) -> str:

@@ -19,7 +19,7 @@ from .dial_options import DialOptions, completed, dialling, tls_dialling, wait_o
 from .lazy_commands import LazyGroup, run
 from .option_types import COUNT, FILE, PRIORITY, SECONDS, LocalPath, Whole
 from .server_defaults import default_address, default_url, is_091, with_login
-from .target_arguments import amqp091_options, management_place
+from .target_arguments import amqp091_options, management_place, no_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,6 +41,8 @@ def as_target(value: str) -> tuple[str, str]:
     if found is not None and not is_091(found[0]):
         return with_login(found[0]), value
     value = value if found is None else found[0]
+    if "://" not in value:
+        raise no_scheme(value, f"/{value}")
     if is_091(value):
         raise click.BadParameter(
             f"{value} is a URL of AMQP 0-9-1, which this command cannot use; give an amqp:// URL"

@@ -5,7 +5,7 @@ Knows click; each client defines which failures are final.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from .option_types import FILE, SECONDS
-from .server_defaults import server_defaults
+from .server_defaults import place_of, server_defaults
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -28,6 +28,8 @@ C = TypeVar("C", bound=Any)
 _PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 1.0
 """Seconds between two attempts to dial: first, and at most."""
+_SILENCE: Final = 1.0
+"""Seconds after which a command reports that it waits for its server."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,7 @@ class DialOptions:
         """
         from trio_amqp10 import open_connection
 
-        return self._patiently(partial(open_connection, url, hostname=hostname, **self._given()))
+        return self._opened(url, partial(open_connection, url, hostname=hostname, **self._given()))
 
     def dial_091(self, url: str) -> AbstractAsyncContextManager[Connection091]:
         """Make the connection of the command in AMQP 0-9-1, not yet open.
@@ -63,7 +65,7 @@ class DialOptions:
         """
         from trio_amqp10.amqp091 import open_connection
 
-        return self._patiently(partial(open_connection, url, **self._given()))
+        return self._opened(url, partial(open_connection, url, **self._given()))
 
     def _given(self) -> dict[str, Any]:
         return {
@@ -74,39 +76,58 @@ class DialOptions:
             "insecure": self.insecure,
         }
 
-    def _patiently(self, make: Callable[[], DiallingBase[C, Any]]) -> AbstractAsyncContextManager[C]:
-        dialling = make()  # raises at once if the options are not valid
-        return dialling if self.wait is None else _dialled_again(make, self.wait)
+    def _opened(self, url: str, make: Callable[[], DiallingBase[C, Any]]) -> AbstractAsyncContextManager[C]:
+        make()  # raises at once if the options are not valid
+        return _dialled(url, make, self.wait)
 
 
 @asynccontextmanager
-async def _dialled_again(make: Callable[[], DiallingBase[C, Any]], seconds: float) -> AsyncGenerator[C]:
-    """Dial until the server is there, for at most ``seconds``.
+async def _dialled(
+    url: str, make: Callable[[], DiallingBase[C, Any]], seconds: float | None
+) -> AsyncGenerator[C]:
+    """Dial once, or until the server is there, for at most ``seconds``.
 
     Raises:
-        OSError, AmqpError: the last failure, or one that another attempt would only repeat.
+        OSError, AmqpError: the last failure, or one that another attempt would only repeat; with a note of the server.
     """
     import trio
 
     from trio_amqp10.net.errors import ConnectionClosedError
 
-    end, pause = trio.current_time() + seconds, _PAUSE
+    from .command_runner import Dialled, note_dialled, say
+
+    place = place_of(url)
+    authority = str(place) if place.scheme == "amqp+unix" else place.authority
+    start, pause = trio.current_time(), _PAUSE
+    end = start + (seconds or 0.0)
+    reports = seconds is not None
     while True:
         dialling = make()
+        began = trio.current_time()
+        stack = AsyncExitStack()
         try:
-            connection = await dialling.__aenter__()
-        except (OSError, ConnectionClosedError) as failure:
+            connection = await stack.enter_async_context(dialling)
+        except Exception as failure:
             left = end - trio.current_time()
-            if left <= 0 or dialling.recovery_class.is_final(failure):
+            dialled = Dialled(
+                authority=authority,
+                user=place.username,
+                source=server_defaults().login_source(url),
+                seconds=trio.current_time() - began,
+            )
+            note_dialled(failure, dialled)
+            missing = isinstance(failure, (OSError, ConnectionClosedError))
+            if not missing or left <= 0 or dialling.recovery_class.is_final(failure):
                 raise
+            if reports and trio.current_time() - start >= _SILENCE:
+                say(f"amqp10: waiting for {authority}")
+                reports = False
             await trio.sleep(min(pause, left))
             pause = min(2 * pause, _LONGEST_PAUSE)
         else:
             break
-    try:
+    async with stack:
         yield connection
-    finally:
-        await dialling.__aexit__(None, None, None)
 
 
 wait_option: Final = click.option(

@@ -10,7 +10,7 @@ import trio
 
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .command_runner import CommandError, Interrupts, say, write_out
+from .command_runner import CommandError, Interrupts, say, taken_port, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -135,11 +135,12 @@ async def serve_emulator(make: Callable[[], Emulated], host: str, port: int, int
     """
     emulated = make()
     shown = f"[{host}]" if ":" in host else host
-    async with trio.open_nursery() as nursery:
-        serve = partial(emulated.container.serve, f"amqp://{shown}:{port}", **emulated.options)
-        listeners: list[amqp.Listener] = await nursery.start(serve)
-        with interrupts.here():
-            reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
-            await write_out(f"{emulated.text(reachable, listeners[0].port)}\n".encode())
-            await trio.sleep_forever()
-        nursery.cancel_scope.cancel()
+    with taken_port("--port"):
+        async with trio.open_nursery() as nursery:
+            serve = partial(emulated.container.serve, f"amqp://{shown}:{port}", **emulated.options)
+            listeners: list[amqp.Listener] = await nursery.start(serve)
+            with interrupts.here():
+                reachable = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(shown, shown)
+                await write_out(f"{emulated.text(reachable, listeners[0].port)}\n".encode())
+                await trio.sleep_forever()
+            nursery.cancel_scope.cancel()

@@ -32,7 +32,15 @@ def _hub(value: str) -> tuple[str, int]:
     return name, int(count)
 
 
+def _refuse_listen(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise click.BadParameter(f"{value!r}: an emulator listens at --host and --port: use these options")
+
+
 def _listening(command: Callable[..., Any]) -> Callable[..., Any]:
+    command = click.option(
+        "--listen", metavar="URL", hidden=True, expose_value=False, callback=_refuse_listen
+    )(command)
     command = click.option(
         "--host",
         metavar="HOST",

@@ -15,8 +15,9 @@ import click
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.broker.nodes.node import label
 
-from .command_runner import CommandError, Interrupts, explain, say, write_out
+from .command_runner import CommandError, Interrupts, explain, say, taken_port, write_out
 from .passwd import load_users
 from .rights_file import ReplaceableRules, rights_of_file
 from .serve_reload import apply
@@ -166,12 +167,13 @@ async def _serve(
     tasks: list[Callable[[], Awaitable[None]]] = [manager.keep_alive]
     if reload is not None:
         tasks.append(partial(reload.run, container, sasl, context))
-    if store is not None and options.backup is not None and hasattr(signal, "SIGUSR1"):
-        with trio.open_signal_receiver(signal.SIGUSR1) as wishes:
-            tasks.append(partial(_back_up, store, options.backup, wishes))
+    with taken_port("--listen URL"):
+        if store is not None and options.backup is not None and hasattr(signal, "SIGUSR1"):
+            with trio.open_signal_receiver(signal.SIGUSR1) as wishes:
+                tasks.append(partial(_back_up, store, options.backup, wishes))
+                await _until_interrupted(container, starts, interrupts, manager, tasks)
+        else:
             await _until_interrupted(container, starts, interrupts, manager, tasks)
-    else:
-        await _until_interrupted(container, starts, interrupts, manager, tasks)
 
 
 async def _until_interrupted(
@@ -186,6 +188,8 @@ async def _until_interrupted(
         for start in starts:
             listeners += await nursery.start(start)
         _collect_rarely()
+        if container.strict:
+            _warn_of_lost_dead_letters(container)
         for task in tasks:
             nursery.start_soon(task)
         with interrupts.here():  # the reader of this line may send a signal at once
@@ -197,6 +201,18 @@ async def _until_interrupted(
         if not await container.finish(_PATIENCE):
             say(f"amqp10: some deliveries were still in flight after {_PATIENCE:g} s, and were abandoned")
         nursery.cancel_scope.cancel()
+
+
+def _warn_of_lost_dead_letters(container: amqp.Container) -> None:
+    """Report dead-letter addresses that do not exist: with ``strict`` none is created on first use."""
+    for node in container.nodes.values():
+        rules = getattr(node, "policy", None)
+        address = None if rules is None else rules.dead_letter
+        if address is not None and not address.startswith("/") and address not in container.nodes:
+            say(
+                f"amqp10: warning: the dead letters of {label(node)} are lost, because {address!r} does not exist and --strict creates "
+                f"no queue: add --queue {address}"
+            )
 
 
 async def _back_up(store: amqp.SqliteStore, path: str, wishes: AsyncIterable[int]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .serve import ServeOptions
 
 
-@click.command("serve", cls=RulesCommand)
+@click.command("serve", cls=RulesCommand, context_settings={"allow_extra_args": True})
 @click.option(
     "--config",
     metavar="FILE",
@@ -48,6 +49,10 @@ def serve_command(config: str | None, check: bool, **given: Any) -> None:
     if config is not None and hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, lambda number, _: hangups.append(number))  # until the container is there
     context = click.get_current_context()
+    if context.args:
+        raise click.UsageError(
+            f"{context.args[0]!r}: expected options only; use --listen URL for the URL of a listener."
+        )
     typed = {
         option.name: given[option.name]
         for option in SERVE_OPTIONS
@@ -108,6 +113,10 @@ def _fault_of(merged: Mapping[str, Any]) -> str | None:
     for queue, rules in merged["queues"]:
         if rules.get("durable") and merged["store"] is None:
             return f"--queue {queue},durable=true needs --store."
+    for flag, names in (("--queue", (name for name, _ in merged["queues"])), ("--topic", merged["topics"])):
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        if twice:
+            return f"{flag} {twice[0]} is given more than once: give each name once, with all its rules."
     if merged["backup"] is not None and merged["store"] is None:
         return "--backup needs --store."
     if merged["tls_cert"] is None and (merged["tls_key"] is not None or merged["tls_client_ca"] is not None):

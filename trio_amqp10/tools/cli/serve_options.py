@@ -5,6 +5,7 @@ One declaration has both: the option, and the key of the file with its reader. K
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -69,6 +70,9 @@ def as_listen_url(value: str) -> str:
     Raises:
         click.BadParameter: it is not such a URL.
     """
+    if "://" not in value:
+        place = f"localhost:{value}" if value.isdecimal() else value
+        raise click.BadParameter(f"{value!r}: expected a URL to listen at, as in amqp://{place}")
     try:
         parse_url(value, schemes_of("amqp091"))
     except LocalProtocolError as wrong:
@@ -191,7 +195,11 @@ _user.__name__ = "_as_user"
 def _as_dict(
     _context: click.Context, _option: click.Parameter, pairs: tuple[tuple[str, str], ...]
 ) -> dict[str, str]:
-    return dict(pairs)
+    users = dict(pairs)
+    if len(users) < len(pairs):
+        [(name, times)] = Counter(name for name, _ in pairs).most_common(1)
+        raise click.BadParameter(f"user {name!r} is given {times} times: give one password")
+    return users
 
 
 def _merged(

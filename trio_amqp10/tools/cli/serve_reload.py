@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from trio_amqp10.broker.nodes.node import label
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.core.errors import LocalProtocolError
 
@@ -106,7 +107,7 @@ def _queue_changes(
             later.append(f"queue {name}: durable needs a restart")
             continue
         if node is not None and not isinstance(node, Queue):
-            raise CommandError(f"queue {name}: the address is taken by {node!r}")
+            raise CommandError(f"queue {name}: the address is taken by {label(node)}")
         if node is not None and rules.get("durable") != before.get(name, {}).get("durable"):
             later.append(f"queue {name}: durable needs a restart")
         try:

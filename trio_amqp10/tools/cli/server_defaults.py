@@ -62,13 +62,19 @@ class ServerDefaults:
         """Whether the user, the password and the options for TLS are meant for this URL."""
         if self.url is None:
             return True
-        ours, its = _parsed(self.url), _parsed(url)
+        ours, its = place_of(self.url), place_of(url)
         return (ours.scheme, ours.host.lower(), ours.port, ours.path) == (
             its.scheme,
             its.host.lower(),
             its.port,
             its.path,
         )
+
+    def login_source(self, url: str) -> str | None:
+        """Return where the user of this URL was given, for messages; None if it is the URL's own."""
+        if self.user is None or place_of(url).username != self.user or not self.covers(url):
+            return None
+        return f"{_USER} and {_PASSWORD}" if self.source == _URL else self.source
 
 
 def is_091(url: str) -> bool:
@@ -108,7 +114,7 @@ def with_login(url: str) -> str:
     defaults = server_defaults()
     if defaults.user is None and defaults.password is None:
         return url
-    parsed = _parsed(url)
+    parsed = place_of(url)
     if parsed.scheme == "amqp+unix" or parsed.password is not None or not defaults.covers(url):
         return url
     if parsed.username is None:
@@ -220,7 +226,7 @@ def _context(faults: Any, file: str, key: str, table: Any) -> ServerDefaults:
             values[name.replace("-", "_")] = _path(file, value) if name in _PATHS else value
     if "url" in values:
         try:
-            _parsed(values["url"])
+            place_of(values["url"])
         except LocalProtocolError as wrong:
             faults.add(f"{key}.url", str(wrong))
     password_file = values.pop("password_file", None)
@@ -249,12 +255,17 @@ def _first_line(faults: Any, key: str, path: str) -> str | None:
 
 def _check(url: str, name: str) -> None:
     try:
-        _parsed(url)
+        place_of(url)
     except LocalProtocolError as wrong:
         raise click.UsageError(f"{name}: {wrong}") from None
 
 
-def _parsed(url: str) -> Url:
+def place_of(url: str) -> Url:
+    """Return the parts of a URL of AMQP 1.0 or 0-9-1.
+
+    Raises:
+        LocalProtocolError: it is not a URL.
+    """
     if is_091(url):
         from trio_amqp10.amqp091.client.urls import parse_place
 

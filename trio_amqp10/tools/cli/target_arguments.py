@@ -9,10 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
 
 import click
 
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.urls import parse_url
 
 from .server_defaults import default_url, is_091, with_login
 
@@ -42,11 +44,28 @@ def management_place(value: str) -> str:
     """
     from .dial_management import management_url
 
+    if "://" not in value:
+        raise no_scheme(value, "")
     try:
-        management_url(value)
+        url = parse_url(management_url(value)[0])
+        if url.address is not None:
+            raise click.BadParameter(
+                f"{url} and the path {url.address!r}: expected the URL of a server, without the address of a node"
+            )
     except LocalProtocolError as wrong:
         raise click.BadParameter(str(wrong)) from None
     return with_login(value)
+
+
+def no_scheme(value: str, node: str) -> click.BadParameter:
+    """Return the error of a text that is not a URL, with the URL that it may stand for."""
+    if ":" in value.partition("/")[0]:
+        return click.BadParameter(f"{value!r}: expected a URL, as in amqp://{value}")
+    return click.BadParameter(
+        f"{value!r}: expected a URL, as in amqp://localhost:5672{node}; AMQP10_URL gives the server of an address alone"
+        if node
+        else f"{value!r}: expected a URL, as in amqp://localhost:5672"
+    )
 
 
 def amqp091_options(
@@ -88,6 +107,10 @@ def amqp091_options(
                     return
             except LocalProtocolError as wrong:
                 raise click.BadParameter(str(wrong), param_hint="'URL'") from None
+            if queue is not None and exchange is None and key is None and dialect is None:
+                raise click.UsageError(
+                    f"{queue!r}: AMQP 1.0 names the node in the URL: write URL/{quote(queue, safe='')}, or use an amqp091:// URL."
+                )
             if queue is not None or exchange is not None or key is not None:
                 raise click.UsageError(
                     "QUEUE, --exchange and --routing-key are for AMQP 0-9-1: use an amqp091:// URL, or --dialect 0-9-1."

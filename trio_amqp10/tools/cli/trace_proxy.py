@@ -25,7 +25,7 @@ from trio_amqp10.tools.trace.frame_splitter import FrameSplitter
 from trio_amqp10.tools.trace.html_page import html_page
 from trio_amqp10.tools.trace.page_model import PageModel
 
-from .command_runner import CommandError, explain, say, write_out
+from .command_runner import CommandError, explain, say, taken_port, write_out
 from .trace import lines_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,8 @@ async def trace_proxy(options: ProxyOptions, interrupts: Interrupts) -> None:
     proxy = _Proxy(options, listen, target)
     if options.html is not None:
         Path(options.html).open("a").close()  # noqa: ASYNC230 - fails now rather than at the end
-    listeners = await bind(listen)
+    with taken_port("--listen"):
+        listeners = await bind(listen)
     for listener in listeners:
         say(f"listening {listener_url(listen, listener)}, forwarding to {target}")
     async with trio.open_nursery() as nursery:
