@@ -242,6 +242,11 @@ class Session(SessionCore):
         return self._handles.lowest() <= self._handle_limit
 
     @property
+    def is_handle_certain(self) -> bool:
+        """Whether ``has_free_handle`` knows the peer's handle-max, or the next handle is 0, which every peer permits."""
+        return self.remote is not None or self._handles.lowest() == 0
+
+    @property
     def _handle_limit(self) -> int:
         """The highest handle of both ends, as far as the peer's begin has arrived."""
         limit = self.context.limits.handle_max

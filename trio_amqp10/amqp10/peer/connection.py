@@ -600,6 +600,17 @@ class Connection(Waiter, trio.abc.AsyncResource):
             default = self._default_session = self.new_session()
         return default
 
+    async def session_to_attach(self, session: Session | None, *, own: bool) -> Session:
+        """Do as ``session_for``, and wait until the peer is known to permit another link there (2.7.2).
+
+        Its begin has the highest handle, so only the first link may attach before that.
+
+        Cancelled: nothing has happened.
+        """
+        while not (found := self.session_for(session, own=own)).engine.is_handle_certain:
+            await found.begun()
+        return found
+
     def new_name(self) -> str:
         """Return a new, unique link name."""
         return str(uuid.uuid4())
