@@ -98,7 +98,9 @@ def test_table_is_refused_with_what_works_instead(spark: Any, peer: Peer, statem
     try:
         with pytest.raises(AnalysisException, match="use CREATE TEMPORARY VIEW"):
             spark.sql(statement.replace("URL", peer.url)).collect()
-            spark.sql("INSERT INTO t SELECT 'b'").collect()  # Spark makes a table with columns without asking us
+            spark.sql(
+                "INSERT INTO t SELECT 'b'"
+            ).collect()  # Spark makes a table with columns without asking us
     finally:
         spark.sql("DROP TABLE IF EXISTS t")
 

@@ -182,7 +182,7 @@ def _listener(report: Callable[[str], None]) -> Any:
 
 
 class _Found(NamedTuple):
-    """What waits in a spool and in its lanes, and the reports of receivers."""
+    """The rows that wait in a spool and in its lanes, and the reports of receivers."""
 
     own: Waiting
     lanes: dict[str, Waiting]
