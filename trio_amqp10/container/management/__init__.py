@@ -1,21 +1,26 @@
 """Management of a container: one model, which all who operate the container use.
 
-``Container.management`` is the model; ``management_node`` is its face for clients of AMQP 1.0, the node ``$management``.
+``Container.management`` is the model; ``management_node`` is its face for clients of AMQP 1.0, the node ``$management``, and
+``remote_management`` has the same calls for these clients.
 """
 
-from .definitions import Imported as Imported
-from .definitions import LeftOut as LeftOut
 from .depths import QueueDepths as QueueDepths
 from .errors import ManagementError as ManagementError
+from .errors import OperationRefusedError as OperationRefusedError
 from .listing import Listing as Listing
 from .listing import Page as Page
 from .management import Management as Management
+from .remote_listing import RemoteListing as RemoteListing
+from .remote_management import RemoteManagement as RemoteManagement
+from .remote_management import RemoteManagementOpening as RemoteManagementOpening
 from .status import AccountStatus as AccountStatus
 from .status import BindingStatus as BindingStatus
 from .status import ChannelStatus as ChannelStatus
 from .status import ConnectionStatus as ConnectionStatus
 from .status import ContainerStatus as ContainerStatus
 from .status import ExchangeStatus as ExchangeStatus
+from .status import Imported as Imported
+from .status import LeftOut as LeftOut
 from .status import LinkStatus as LinkStatus
 from .status import MessageStatus as MessageStatus
 from .status import MessageTotals as MessageTotals
@@ -48,12 +53,16 @@ __all__ = [
     "MessageStatus",
     "MessageTotals",
     "NodeStatus",
+    "OperationRefusedError",
     "Page",
     "ProtocolTotals",
     "QueueDepths",
     "QueueStatus",
     "QueueTotals",
     "Redriven",
+    "RemoteListing",
+    "RemoteManagement",
+    "RemoteManagementOpening",
     "StoreStatus",
     "SubscriptionStatus",
     "Survey",
