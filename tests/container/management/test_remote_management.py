@@ -139,7 +139,11 @@ async def test_list_is_that_of_management(name: str, autojump_clock: MockClock) 
         )
 
 
-MOVING = ("figures", "octets_in", "octets_out", "messages_in", "messages_out", "unsettled", "unsettled_in", "unsettled_out", "incoming_window", "credit", "messages", "depth", "unacked", "arrived", "acknowledged", "delivered", "octets", "unsettled_octets", "oldest", "working", "waiting")  # fmt: skip
+MOVING = {
+    *("figures", "octets", "octets_in", "octets_out", "messages", "messages_in", "messages_out", "unsettled", "unsettled_in"),
+    *("unsettled_out", "unsettled_octets", "incoming_window", "credit", "depth", "unacked", "arrived", "acknowledged", "delivered"),
+    *("oldest", "working", "waiting"),
+}  # fmt: skip
 """Fields that the request itself changes."""
 
 

@@ -179,7 +179,10 @@ def test_choice_and_list_are_checked() -> None:
 
 
 _NUMBERS = ("octets", "refused-for-memory", "nodes", "working")
-_OTHER: dict[str, Any] = {"name": "c", "throttled": False, "finishing": False, "memory-limit": None, "store": None, "connections": {}, "totals": {}, "refused": {}}  # fmt: skip
+_OTHER: dict[str, Any] = {
+    **{"name": "c", "throttled": False, "finishing": False, "memory-limit": None, "store": None},
+    **{"connections": {}, "totals": {}, "refused": {}},
+}
 
 
 def test_counts_and_figures_of_messages_are_read() -> None:

@@ -174,6 +174,9 @@ class RemoteReading(Generic[T]):
 
         Raises: as ``RemoteListing.page``. Cancelled: no entry is lost.
         """
+        if self._entries:
+            kept, self._entries = self._entries[::-1], []
+            return kept
         while not self._is_over:
             fresh = self._take(await self._listing.part(self._offset, _MOST))
             if fresh:
@@ -186,6 +189,10 @@ class RemoteReading(Generic[T]):
                     f"{self._in_vain} pages without a new entity, although more follow: expected further entities"
                 )
         return []
+
+    def put_back(self, entries: list[T]) -> None:
+        """Return entries that were not used: they are the next ones."""
+        self._entries += entries[::-1]
 
     def _take(self, part: _Part[T]) -> list[T]:
         """Return the new entries of a page, and note where the next begins."""

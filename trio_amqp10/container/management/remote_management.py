@@ -66,8 +66,8 @@ _MOST_TAKEN: Final = 100
 class RemoteManagement:
     """The container of a peer, and what can be done with it.
 
-    The calls and their results are those of ``Management``. Made by ``Connection.open_management``. Any number of tasks may use it. The container handles its requests one after another,
-    so open another one for work beside a long operation.
+    The calls and their results are those of ``Management``. Made by ``Connection.open_management``. Any number of tasks may use it. The
+    container handles its requests one after another, so open another one for work beside a long operation.
 
     Each call raises, besides what its docstring describes:
 
