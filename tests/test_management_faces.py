@@ -6,6 +6,7 @@ import ast
 import asyncio
 import inspect
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,6 +79,10 @@ def stand_still(until: Callable[[], bool]) -> None:
         time.sleep(0.001)
 
 
+def has_gone_on(reading: Any, offset: int) -> bool:
+    return bool(reading._offset != offset or reading._is_over)
+
+
 def test_entries_on_their_way_are_not_lost_if_reading_is_cancelled(url: str) -> None:
     async def main() -> None:
         async with aio.connect(url) as conn, conn.open_management() as management:
@@ -88,11 +93,7 @@ def test_entries_on_their_way_are_not_lost_if_reading_is_cancelled(url: str) -> 
                 task = asyncio.ensure_future(anext(reading, None))
                 if not (reading._entries or reading._inner._entries or reading._inner._is_over):
                     await asyncio.sleep(0)  # it asks for the next page
-                    stand_still(
-                        lambda read=reading._inner._offset: (
-                            reading._inner._offset != read or reading._inner._is_over
-                        )
-                    )
+                    stand_still(partial(has_gone_on, reading._inner, reading._inner._offset))
                     task.cancel()  # its page is there, and has not reached the loop
                 try:
                     one = await task
