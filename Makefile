@@ -177,7 +177,7 @@ steady: $(VENV)/.test # load a container for MINUTES, and see that memory, descr
 hostile: $(VENV)/.test ## HOSTILE peers of ten kinds beside good ones: are those served, and what does it cost in memory
 	$(BIN)/python -m tests.soak.hostile --hostile $(HOSTILE)
 
-soak-spark: $(SPARK_VENV)/.test # kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects, external
+soak-spark: $(SPARK_VENV)/.test # kill Spark, the program and the reader by turns, KILLS times, and count; PEER=stored, rabbitmq; SPOOL=lanes, objects, external, takeover
 	$(SPARK_BIN)/python -m tests.spark.kills --kills $(KILLS) --peer $(PEER) --spool $(SPOOL)
 
 conformance: $(VENV)/.test ## remove what the rows of the conformance pages say, and see their tests fail: rows that changed, and a tenth of the others; ALL=1 for all

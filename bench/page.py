@@ -1,6 +1,7 @@
-"""``python -m bench.page``: the page about speed with its plots, what the README and the page about the limits of one process say of it, from ``docs/results/speed.json``.
+"""``python -m bench.page``: write the page about speed, with its plots.
 
-No figure is written by hand: a row that was not measured is told to be missing.
+It also writes the figures of the README and of the page about the limits of one process. All figures come from
+``docs/results/speed.json``, and none is written by hand: a row that was not measured has no figures on the page.
 """
 
 from __future__ import annotations
@@ -33,11 +34,18 @@ _HEAD: Final = """\
 
 """
 
+_LEGEND: Final = """\
+In the tables *ours* is this library, and *us* are microseconds. The end of the page describes the measurement, names the machine, and lists the goals of
+the project, met or not.
+
+"""
+
 _METHOD: Final = """\
 ``make bench`` measures it again on your machine; ``python -m bench --list`` names the rows.
 
-Each library runs in processes of its own, by turns, in one run. Microseconds are processor time, user and system, of one process between
-its first message and its last: other work of the machine changes them less than wall time, and hardly changes their ratios. Figures are medians of
+Each library runs in processes of its own; the libraries take turns within one run. Microseconds (*us*) are the processor time, user and system, of one
+process between its first message and its last, divided by the number of messages; only *p50 us* and *p99 us* are wall time. Other work of the machine
+changes processor time less than wall time, and hardly changes the ratios. Figures are medians of
 the rounds, with the least and the most in brackets; a ratio is that of the medians, with the least and the most of the rounds. Each message is built
 from scratch, and the receiver reads its id, properties and body. A *full* message has a header, six properties, three application-properties and
 a body of octets: ``message_id``, ``to``, ``subject``, ``reply_to``, ``correlation_id``, ``content_type``; an int, a str and a bool. Rows with
@@ -57,32 +65,35 @@ _GROUPS: Final = {
     "aio": ("From asyncio", None),
     "celery": ("Celery", None),
 }
-"""By how the names of their rows begin: a heading, and the plot below it. The plot ``direct`` is at the top of the page."""
+"""The heading and the plot of each group of rows.
+
+A group is the first word of the names of its rows. The plot ``direct`` is at the top of the page.
+"""
 
 _NAMES: Final = {
-    "ours": "here",
-    "proton": "in Qpid Proton",
-    "rhea": "in rhea",
-    "pika": "in pika",
-    "aio-pika": "in aio-pika",
+    "ours": "with this library",
+    "proton": "with Qpid Proton",
+    "rhea": "with rhea",
+    "pika": "with pika",
+    "aio-pika": "with aio-pika",
     "trio": "in trio",
     "aio": "in aio",
     "aio as a guest": "in aio, as a guest",
     "amqp10": "over AMQP 1.0",
     "py-amqp": "over AMQP 0-9-1, by py-amqp",
-    "RabbitMQ 4": "in RabbitMQ 4",
-    "RabbitMQ 4, classic": "in a classic queue of RabbitMQ 4",
-    "RabbitMQ 4, quorum": "in a quorum queue",
+    "RabbitMQ 4": "with RabbitMQ 4",
+    "RabbitMQ 4, classic": "with a classic queue of RabbitMQ 4",
+    "RabbitMQ 4, quorum": "with a quorum queue",
 }
 """The names of the sides of a row, in a sentence."""
 
 _OWN_LOAD: Final = 2.5
-"""What the two or three processes of a row make by themselves; a higher load average is that of others."""
+"""The load average that the processes of a row cause by themselves."""
 
 
 def render(results: dict[str, Any]) -> str:
-    """The page."""
-    parts = [_HEAD, title("Performance"), "\n", _answer(results["rows"])]
+    """Return the page."""
+    parts = [_HEAD, title("Performance"), "\n", _answer(results["rows"]), _LEGEND]
     if (PLOTS / "direct-light.svg").exists():
         parts += [_image("direct", "Processor time of a message, beside other libraries"), "\n"]
     measured = results["rows"]
@@ -97,7 +108,7 @@ def render(results: dict[str, Any]) -> str:
     met = sum(gate["met"] for _, gate in judged)
     parts += [
         title("Gates", "-"),
-        f"\nEach gate is a goal of this project. {met} of the {len(judged)} gates that were measured are met.\n\n",
+        f"\nEach gate is a goal of this project: a bound for a figure. {met} of the {len(judged)} gates that were measured are met.\n\n",
     ]
     if judged:
         lines = [(f"``{name}``", gate["says"], *_gate(gate)) for name, gate in judged]
@@ -106,7 +117,7 @@ def render(results: dict[str, Any]) -> str:
 
 
 def _answer(measured: dict[str, Any]) -> str:
-    """Return one sentence for each of AMQP 1.0, AMQP 0-9-1 and queues that was measured beside others."""
+    """Return a sentence each for AMQP 1.0, AMQP 0-9-1 and queues, as far as measured."""
 
     def medians(row: str, what: str) -> list[tuple[str, str]]:
         figures = measured.get(row, {}).get("figures", {})
@@ -155,7 +166,7 @@ def _gate(gate: dict[str, Any]) -> tuple[str, str, str]:
 
 
 def _image(plot: str, words: str) -> str:
-    """Whichever fits the colours of the page."""
+    """Return the image twice: for light pages and for dark ones."""
     return "".join(
         f".. image:: plots/{plot}-{theme}.svg\n   :class: only-{theme}\n   :alt: {words}\n\n"
         for theme in ("light", "dark")
@@ -178,7 +189,7 @@ def _chapter(row: Row, found: dict[str, Any] | None) -> Iterable[str]:
     yield "\n"
     if found["slopes"]:
         slopes = ", ".join(f"{name} {value:+.3g}" for name, value in found["slopes"].items())
-        yield f"With each tenfold: {slopes}.\n\n"
+        yield f"For each tenfold growth of the first column: {slopes}.\n\n"
 
 
 def _cell(spread: dict[str, float] | None) -> str:
@@ -188,13 +199,13 @@ def _cell(spread: dict[str, float] | None) -> str:
 
 
 def with_paragraph(readme: str, results: dict[str, Any]) -> str:
-    """The README with what the results say."""
+    """Return the README with the paragraph about these results."""
     marks = ("<!-- speed: made by python -m bench.page -->\n", "<!-- /speed -->\n")
     return between(readme, marks, _paragraph(results["rows"]))
 
 
 def with_sizes(page: str, results: dict[str, Any]) -> str:
-    """The page about the limits of one process, with its table."""
+    """Return the page about the limits of one process, with its table."""
     marks = (".. sizes: made by python -m bench.page\n\n", ".. sizes end\n")
     ours, theirs = (
         results["rows"].get(name, {}).get("figures") for name in ("queue-sizes", "queue-sizes-rabbitmq")
@@ -214,7 +225,7 @@ def with_sizes(page: str, results: dict[str, Any]) -> str:
 
 
 def _paragraph(measured: dict[str, Any]) -> str:
-    """A plot, and a few figures of rows that were measured; each sentence names its row."""
+    """Return a plot, and a few figures; each sentence names its row."""
 
     def median(row: str, who: str, what: str) -> str:
         return figure(measured[row]["figures"][who][what]["median"])
@@ -253,7 +264,7 @@ def _paragraph(measured: dict[str, Any]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Write them."""
+    """Write the page, the plots and the figures of other pages."""
     parser = argparse.ArgumentParser(prog="python -m bench.page", description=__doc__)
     parser.add_argument(
         "--without-plots", action="store_true", help="leave the plots as they are; they need matplotlib"

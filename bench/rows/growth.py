@@ -122,13 +122,13 @@ def _depth(name: str, about: str, depths: tuple[int, ...], *, ours: bool) -> Non
 
 _depth(
     "growth-depth",
-    "Octets alone, into and out of a queue of ``amqp10 serve`` that is so deep already.",
+    "Octets alone, into and out of a queue of ``amqp10 serve`` that already holds many messages.",
     DEPTHS,
     ours=True,
 )
 _depth(
     "growth-depth-rabbitmq",
-    "The same of a classic queue of RabbitMQ 4, which keeps most of it on the disk.",
+    "The same with a classic queue of RabbitMQ 4, which keeps most of its messages on the disk.",
     (DEPTHS[0], DEPTHS[-1]),
     ours=False,
 )

@@ -1,4 +1,7 @@
-"""A second reader of 10.3: the frame and the rows by themselves, the types of arguments as the second reader of 0-9-1 has them."""
+"""A second, independent reader of 10.3, as an oracle for the first.
+
+It has its own frames and methods; the second reader of 0-9-1 reads the arguments.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +110,7 @@ PROPERTIES = {60: "SSTooSSSSqSSSS", 70: "SSToSSSqS", 80: "SSToq", 110: "TSSoo", 
 
 
 def frames(octets: bytes) -> list[tuple[int, int, bytes]]:
-    """Type, channel and payload of each frame."""
+    """Return type, channel and payload of each frame."""
     stream = io.BytesIO(octets)
     found = []
     while stream.tell() < len(octets):
@@ -119,7 +122,10 @@ def frames(octets: bytes) -> list[tuple[int, int, bytes]]:
 
 
 def method(payload: bytes) -> tuple[str, list[Any]]:
-    """The name of a method, and its arguments; strings are octets, tables are lists of pairs with letters."""
+    """Return the name of a method, and its arguments.
+
+    Strings are octets; tables are lists of pairs with letters.
+    """
     stream = io.BytesIO(payload)
     name, kinds = METHODS[struct.unpack(">HH", stream.read(4))]
     found: list[Any] = []
@@ -138,7 +144,10 @@ def method(payload: bytes) -> tuple[str, list[Any]]:
 
 
 def header(payload: bytes) -> tuple[int, int, int, list[Any]]:
-    """Class, weight and size of a content header, and the properties, None for an absent one."""
+    """Return class, weight, size and properties of a content header.
+
+    An absent property is None.
+    """
     stream = io.BytesIO(payload)
     class_id, weight, size, flags = struct.unpack(">HHQH", stream.read(14))
     found = [

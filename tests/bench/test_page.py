@@ -1,4 +1,4 @@
-"""The page about speed, its plots and what the README says are what the results say, and nothing else."""
+"""The page about speed, its plots and the README agree with the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MADE = "run `python -m bench.page` (it needs matplotlib: pip install '.[bench]')
 
 
 def results(*names: str, **figures: float) -> dict[str, Any]:
-    """As if these rows had found figures of ours, and of others."""
+    """Return results in which these rows have figures of both sides."""
     found: Figures = {
         (who, what.replace("_", " ")): each for what, each in figures.items() for who in ("ours", "proton")
     }
@@ -56,7 +56,7 @@ def test_page_shows_every_row_and_tells_those_without_figures() -> None:
 
 def test_page_answers_first_and_ends_with_the_gates() -> None:
     shown = page.render(results("direct-rate", sender_us=2.0, receiver_us=3.0))
-    answer = "costs its sender 2 microseconds of processor time here (2 in Qpid Proton), and its receiver 3"
+    answer = "costs its sender 2 microseconds of processor time with this library (2 with Qpid Proton), and its receiver 3"
     places = [
         shown.index(each)
         for each in (answer, "plots/direct-light.svg", "direct-full\n~~~", "How it", "Gates\n")
@@ -76,7 +76,7 @@ def test_curve_is_shown_by_points_and_with_its_slope() -> None:
     made["rows"]["growth-depth"] = summary(ROWS["growth-depth"], [found], 1.0)
     shown = page.render(made)
     assert "   * - 1,000\n     - 13 (13 to 13)" in shown
-    assert "With each tenfold: server us +1." in shown
+    assert "For each tenfold growth of the first column: server us +1." in shown
 
 
 def test_readme_tells_figures_with_the_command_that_measures_them() -> None:

@@ -1,4 +1,7 @@
-"""Figures of the conformance pages: how many statements there are, and how many mutants. They are counted, never written."""
+"""Figures of the conformance pages: the numbers of statements and of mutants.
+
+They are counted, never written by hand.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a page counts.
+    """The counts of a page.
 
     Attributes:
         statements: the rows.
@@ -39,11 +42,11 @@ def figures_of(rows: Iterable[Requirement]) -> Figures:
 
 
 def counted(rows: Iterable[Requirement]) -> str:
-    """The figures as a paragraph."""
+    """Return the figures as a paragraph."""
     figures = figures_of(rows)
     return (
-        f"\n{figures.with_mutant} of these {figures.statements} statements have mutants, as in :doc:`conformance`: "
-        f"{figures.mutants} in all, each counted once.\n"
+        f"\n{figures.with_mutant} of these {figures.statements} statements have a mutant, a word that :doc:`conformance` explains. "
+        f"There are {figures.mutants} mutants; one that stands for several statements counts once.\n"
     )
 
 
@@ -54,7 +57,7 @@ def numbered(
 
     Args:
         page: what their numbers begin with.
-        statements: section, what is said, and the test, as ``find_test`` takes it.
+        statements: section, text, and the test, as ``find_test`` takes it.
         mutants: by the number without the page.
     """
     rows: list[Requirement] = []

@@ -11,7 +11,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.errors import ConnectionClosedError
-from trio_amqp10.amqp10.spec.messaging import Accepted
+from trio_amqp10.amqp10.spec.messaging import Accepted, ExpiryPolicy, TerminusDurability
+from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.container import Container
 from trio_amqp10.testing import open_container
 
@@ -144,3 +145,57 @@ async def test_finish_gives_up_when_its_patience_is_over(autojump_clock: MockClo
             start = trio.current_time()
             assert not await container.finish(3.0)
             assert trio.current_time() - start == pytest.approx(3.0)
+
+
+async def test_node_whose_messages_cannot_be_restored_is_not_added(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    store = amqp.MemoryStore()
+    container = Container(store=store, strict=True)
+    container.add_queue("q", durable=True)
+    topic = container.add_topic("t")
+    lasting = amqp.Source(
+        address="t", durable=TerminusDurability.UNSETTLED_STATE, expiry_policy=ExpiryPolicy.NEVER
+    )
+    async with (
+        container.connect(container_id="c") as conn,
+        conn.open_receiver("t", name="mine", source=lasting) as receiver,
+    ):
+        for address in ("q", "t"):
+            for _ in range(3):
+                await container.send(address, amqp.Message("x", durable=True, ttl=100_000))
+        await receiver.detach()
+    assert len(topic.subscriptions) == 1
+
+    container = Container(store=store, strict=True)
+    async with container.connect():
+        before = container.watermark.octets
+        with monkeypatch.context() as broken:
+            offer, offered = Queue._offer, list[object]()
+
+            def offer_one(queue: Queue, entry: Any) -> None:
+                if offered:
+                    raise ValueError("what it means is not known")
+                offered.append(entry)
+                offer(queue, entry)
+
+            broken.setattr(Queue, "_offer", offer_one)
+            for add, address in ((partial(container.add_queue, expires=10), "q"), (container.add_topic, "t")):
+                offered.clear()
+                with pytest.raises(amqp.StoreError, match="has a row that cannot be read"):
+                    add(address)
+                assert offered
+        assert {"q", "t"}.isdisjoint(container.nodes)
+        assert container.watermark.octets == before
+        assert container.retaining_nodes == {}
+        await trio.sleep(20)  # What was not added does not delete itself as unused, with its messages.
+        container.add_queue("q")
+        with pytest.raises(amqp.LocalProtocolError, match="is taken"):
+            container.add_queue("q")
+        await container.flush()
+
+    container = Container(store=store, strict=True)
+    queue, topic = container.add_queue("q", durable=True), container.add_topic("t")
+    async with container.connect():
+        [subscription] = topic.subscriptions.values()
+        assert (len(queue), len(subscription)) == (3, 3)

@@ -93,6 +93,7 @@ WORKS = {
     "otel": "import trio_amqp10.otel",
     "http": "import trio_amqp10.http.application, trio_amqp10.http.server",
     "kombu": "import trio_amqp10.kombu",
+    "entra": "from trio_amqp10.spark.token_sources import EntraTokens; EntraTokens('https://eventhubs.azure.net/.default')",
     "spool": SPOOL,
     "cli": CLI,
     "test": TEST,

@@ -1,4 +1,4 @@
-"""Targets of the draft of 2010: its types, its messages, and a connection with links both ways."""
+"""Targets of the draft of 2010: its types, its frame bodies, and a connection."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .target import FuzzTarget
 _VECTORS: Final = [bytes.fromhex(row["hex"]) for row in COMPOSITES]
 _FRAMES: Final = [octets for octets in _VECTORS if framed(octets) and octets[5] == 0]
 _MOST: Final = 100
-"""What an answer may be longer than what it answers."""
+"""How many times longer an answer may be than the octets that it answers."""
 
 
 def encodings(octets: bytes) -> None:
@@ -32,7 +32,7 @@ def encodings(octets: bytes) -> None:
 
 def frame_bodies(octets: bytes) -> None:
     body = read(octets, FRAME_BODIES)
-    with contextlib.suppress(LocalProtocolError):  # what the peer may have sent, and we may not
+    with contextlib.suppress(LocalProtocolError):  # A peer may send bodies that this library may not write.
         written = write(body)
         assert write(read(written, FRAME_BODIES, strict=True)) == written
 
@@ -58,7 +58,10 @@ def connection(octets: bytes) -> None:
 
 
 _DEAR: Final[Any] = {"steps": (200_000, 2_000), "memory": (1024 * 1024, 512)}
-"""A frame is rewritten, read, written and read again; the session and its links take as much by themselves."""
+"""The limits of a connection, which are higher than the usual ones.
+
+Its frames are rewritten, read, written and read again; its session and its links cost about as much.
+"""
 
 TARGETS: Final = {
     "draft-2010-encodings": FuzzTarget(

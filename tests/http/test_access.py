@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,6 +10,9 @@ import trio
 
 from trio_amqp10.container import Container, Rules
 from trio_amqp10.http.access import Gate, Limits
+from trio_amqp10.http.api.routes import OPERATIONS
+from trio_amqp10.http.page.files import FILES
+from trio_amqp10.http.page.routes import OPERATIONS as OPERATIONS_OF_PAGE
 
 from .served import Client, quoted, raw, served
 
@@ -222,3 +226,38 @@ async def test_name_with_a_slash_is_one_name() -> None:
         assert await client.put(f"queues/%2F/{quoted(name)}") == 201
         assert (await client.get(f"queues/%2F/{quoted(name)}"))["name"] == name
         assert [each["name"] for each in await client.get("queues/%2F")] == [name]
+
+
+EVERYTHING = [
+    *((method, f"/api/{path}") for method, path, _ in OPERATIONS),
+    *((method, f"/api/amqp10/{path}") for method, path, _ in OPERATIONS_OF_PAGE),
+    *(("GET", path) for path in FILES),
+    *((method, path) for method in ("GET", "HEAD") for path in ("/metrics", "/nothing", "/api/nothing")),
+]
+
+
+def spelled(path: str, name: str) -> str:
+    """A path with its parts: the only virtual host, and this name."""
+    return re.sub(r"{\w+}", quoted(name), path.replace("{vhost}", "%2F"))
+
+
+@pytest.mark.parametrize("login", [None, ("nobody", "x")])
+async def test_client_without_a_right_learns_nothing_from_any_route(login: tuple[str, str] | None) -> None:
+    container = Container("box", strict=True, authorise=Rules(("root", "manage", "*")))
+    container.add_broker().declare_queue("secret")
+    async with served(container, users={"nobody": "x"}, metrics_queues=["*"]) as client:
+        client.http.auth = login  # type: ignore[assignment]
+        for method, path in EVERYTHING:
+            answers = []
+            for name in ("secret", "absent"):
+                body = {"address": name, "source": name} if method in ("POST", "PUT") else None
+                answer = await client.http.request(method, spelled(path, name), json=body)
+                assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
+                answers.append((answer.status_code, answer.text.replace(name, "NAME")))
+            assert answers[0] == answers[1], path
+            assert "secret" not in answers[0][1]
+            if login is None:
+                assert answers[0][0] == 401, path
+            elif path == "/metrics":
+                assert answers[0][0] == 403
+    assert "secret" in container.nodes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from time import thread_time
 from typing import TYPE_CHECKING, Any
 
 import httpx
@@ -16,9 +15,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 from starlette.applications import Starlette
 
+from tests.longest_run import measured_runs
 from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container
 from trio_amqp10.container.virtual_hosts import VirtualHosts
+from trio_amqp10.http.access import IDENTITY
 from trio_amqp10.http.metrics import NAMES, expose, routes
 from trio_amqp10.sasl import Identity
 
@@ -33,11 +34,16 @@ OPENMETRICS = "application/openmetrics-text"
 
 
 async def get(
-    management: Management, *, queues: Iterable[str] = (), accept: str = OPENMETRICS
+    management: Management,
+    *,
+    queues: Iterable[str] = (),
+    accept: str = OPENMETRICS,
+    who: Identity | None = None,
 ) -> httpx.Response:
     """The answer for a reader with this management."""
 
-    async def management_for(_request: Request) -> Management:
+    async def management_for(request: Request) -> Management:
+        setattr(request.state, IDENTITY, who)
         return management
 
     app = Starlette(routes=list(routes(management_for, queues=tuple(queues))))
@@ -169,11 +175,15 @@ async def test_totals_only_grow_when_queues_come_and_go() -> None:
     assert totals == [1, 2, 3]
 
 
-async def test_reader_without_permission_gets_a_refusal_in_json() -> None:
+@pytest.mark.parametrize("who", [None, Identity("ada", "PLAIN")])
+async def test_reader_without_permission_gets_a_refusal_in_json(who: Identity | None) -> None:
     container = Container(authorise=lambda _: False)
-    answer = await get(container.management.on_behalf_of(Identity("ada", "PLAIN")))
-    assert answer.status_code == 403
+    container.add_queue("secret")
+    answer = await get(container.management.on_behalf_of(who), queues=["*"], who=who)
+    assert answer.status_code == (401 if who is None else 403)
+    assert ("www-authenticate" in answer.headers) == (who is None)
     assert answer.json()["error"] == "forbidden"
+    assert "secret" not in answer.text
 
 
 async def test_reader_with_permission_for_figures_alone_gets_no_names() -> None:
@@ -198,24 +208,16 @@ async def test_ten_thousand_queues_cost_little_and_never_hold_the_loop(no_collec
     container = Container(memory_limit=None)
     for number in range(10_000):
         container.add_queue(f"q-{number}")
-    longest = 0.0
-
-    async def watch() -> None:
-        nonlocal longest
-        while True:
-            began = thread_time()
+    costs, longest = list[float](), list[float]()
+    for _ in range(5):  # Work takes longer while other programs use the memory and its caches.
+        with measured_runs() as runs:
             await trio.lowlevel.checkpoint()
-            longest = max(longest, thread_time() - began)
-
-    costs: list[float] = []
-    for _ in range(2):
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(watch)
-            began = thread_time()
+            runs.reset()
             answer = await get(container.management, queues=["*"])
-            costs.append(thread_time() - began)
-            nursery.cancel_scope.cancel()
+            costs.append(runs.spent)
+            longest.append(runs.longest)
+        if min(costs) < 0.2 and min(longest) < 0.002:
+            break
     assert len(answer.content) < 1_000_000
-    # About two tenths of a second in pieces of about 2 ms. These are bounds for busy machines.
-    assert min(costs) < 1.0
-    assert longest < 0.05
+    assert min(costs) < 0.2
+    assert min(longest) < 0.002

@@ -1,7 +1,7 @@
-"""The page of error messages, ``docs/error-messages.rst``: every message of the package, by the situation in which it appears.
+"""The page of error messages, ``docs/error-messages.rst``, by situation.
 
-The texts come from the sources. ``groups.toml`` has the situations, and ``notes.toml`` cause and remedy of a message. A message without a
-group, a message whose words do not say what to do and that has no note, and a note that fits no message, are errors.
+The texts come from the sources. ``groups.toml`` has the situations, and ``notes.toml`` cause and remedy of a message. Errors are: a message
+without a group, a message that has neither a remedy nor a note, and a note that fits no message.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ Error messages
 
 This page has every error message of the library and its commands, by the situation in which it appears, with the cause and what to do.
 
-``...`` stands for a name, a value, a number or a reason. The tests of the project raise each message with a section of its own.
+``...`` stands for a name, a value, a number or a reason. The project's tests raise each message that has a section of its own.
 :doc:`reference/errors` has the tree of exceptions.
 
 .. container:: filter-tables
 
-   To find a message in the tables below, paste it here; its values may stay in it.
+   To find a message in the tables below, paste it here, with its names and values.
 """
 
 

@@ -188,6 +188,26 @@ async def test_reload_leaves_it_to_a_callback_which_context_a_name_has(tmp_path:
     assert asked == ["localhost"]
 
 
+@pytest.mark.parametrize("clients", [False, True])
+async def test_files_that_were_read_again_are_used_when_that_is_asked_for(
+    clients: bool, tmp_path: Path
+) -> None:
+    certfile = tmp_path / "certificate.pem"
+    first, second = authority().issue("127.0.0.1"), authority("next").issue("127.0.0.1")
+    shutil.copy(first.file, certfile)
+    context = tls.server_context(certfile, client_cafile=authority("clients").cafile if clients else None)
+    context.verify_mode = ssl.CERT_OPTIONAL if clients else ssl.CERT_NONE
+    async with listening(idle, url(), ssl_context=context) as [listener]:
+        shutil.copy(second.file, certfile)
+        use = context.read_again()
+        await dial(listener.url, cafile=CA)
+        assert context.certificate == first.der
+        certfile.write_text("not a certificate\n")  # What was read is used, whatever the file has now.
+        use()
+        await dial(listener.url, cafile=authority("next").cafile)
+        assert context.certificate == second.der
+
+
 async def test_reload_of_what_cannot_be_used_leaves_the_old_one(tmp_path: Path) -> None:
     certfile, keyfile = tmp_path / "certificate.pem", tmp_path / "key.pem"
     first, second = authority().issue("127.0.0.1"), authority("next").issue("127.0.0.1")

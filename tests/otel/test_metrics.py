@@ -104,6 +104,27 @@ async def test_metrics_tell_how_much_containers_hold_and_what_they_refused(colle
     assert collected.value("amqp10.container.refused") == 1
 
 
+async def test_collection_adds_up_each_connection_once(
+    collected: Collected, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[object] = []
+    plain = amqp.Connection.statistics
+
+    def counted(connection: amqp.Connection) -> Any:
+        read.append(connection)
+        return plain(connection)
+
+    metrics = otel.Metrics(meter_provider=collected.provider)
+    container = amqp.Container()
+    async with container.connect() as one, container.connect() as two:
+        metrics.watch(one)
+        metrics.watch(two)
+        monkeypatch.setattr(amqp.Connection, "statistics", counted)
+        for number in (1, 2):
+            assert collected.value("amqp10.connections") == 2
+            assert (read.count(one), read.count(two)) == (number, number)
+
+
 async def test_metrics_are_collected_by_another_thread_while_links_come_and_go(collected: Collected) -> None:
     metrics = otel.Metrics(meter_provider=collected.provider)
     container = amqp.Container()

@@ -8,6 +8,8 @@ the arrived messages are counted: none may be missing, and only as many as the o
 
 ``--spool lanes`` receives in two lanes, ``--spool objects`` in two lanes of an object store (S3 by moto): then their processes are killed too,
 and the store is out of reach for a while, in turn with the others. ``--spool external`` runs two programs ``amqp10 spool`` instead, which go on while Spark is down, and are killed too.
+``--spool takeover`` kills these programs for good, one after the other, while one query goes on: the other lane receives what the dead one held, and a lane with
+a new name joins.
 ``--peer stored`` uses a container with a store on disk, which is killed in its turn; ``--peer rabbitmq`` uses
 RabbitMQ 4, which is killed too. ``--results`` writes a row for each way, and replaces the rows of an earlier run.
 """
@@ -27,6 +29,7 @@ from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,7 @@ CREDIT = 500
 LANES = 2
 LANE = "trio_amqp10.spark.lane_program"
 EXTERNAL = "external"
+TAKEOVER = "takeover"
 _LONGEST = 1800
 """The most seconds of the last run: half a million messages, a slow machine."""
 VICTIMS = {"jvm": "org.apache.spark", "script": "", "reader": "python_streaming_source_runner"}
@@ -118,7 +122,10 @@ class Programs:
         self._target = f"{home.url}/{home.address}"
         self._arguments = ["--to", where, "--option", f"dedup={dedup}", "--option", f"credit={CREDIT}"]
         self._env = env
-        self._running = {f"lane-{number}": self._start(f"lane-{number}") for number in range(LANES)}
+        self._names = map("lane-{}".format, count())
+        self._running: dict[str, subprocess.Popen[str]] = {}
+        for _ in range(LANES):
+            self.join()
 
     def _start(self, lane: str, *more: str) -> subprocess.Popen[str]:
         command = [
@@ -139,11 +146,21 @@ class Programs:
 
     def kill(self, chance: random.Random) -> None:
         """Kill one, and start another in its place."""
+        lane = self.lose(chance)
+        self._running[lane] = self._start(lane)
+
+    def lose(self, chance: random.Random) -> str:
+        """Kill one for good; return the name of its lane."""
         lane = chance.choice([*self._running])
-        process = self._running[lane]
+        process = self._running.pop(lane)
         assert process.poll() is None, "it has ended by itself"
         process.kill()
         process.communicate()
+        return lane
+
+    def join(self) -> None:
+        """Start one with a new name."""
+        lane = next(self._names)
         self._running[lane] = self._start(lane)
 
     def finish(self) -> None:
@@ -216,14 +233,54 @@ class Ordeal:
                 killed[victim] += 1
                 if tell is not None:
                     tell(f"{number + 1}: {victim}, {producer.sent} sent", flush=True)
-            sent = producer.stop()
-            self._failures.end()
-            if self._lanes == EXTERNAL:
-                self._programs.finish()
-            script = self._start("now")
-            assert script.wait(_LONGEST) == 0, "the last run failed"
-            script.communicate()
-            return self._count(killed, sent)
+            return self._finish(producer, killed)
+
+    def take_over(self, kills: int, rate: int = 600, tell: Any = None) -> Count:
+        """Kill lanes for good, beside one query that goes on, and count.
+
+        After each, batches must follow with the other lanes alone; then a new lane joins.
+        """
+        with self._home as home:
+            self._failures.delay("synced", 0.1)
+            producer = Producer(home, rate)
+            self._programs = Programs(home, self._spool, self._dedup, self._env)
+            script = self._start("follow")
+            killed: Counter[str] = Counter()
+            for number in range(kills):
+                self._await_batches(script)
+                time.sleep(self._chance.random())
+                lane = self._programs.lose(self._chance)
+                killed["lane"] += 1
+                self._await_batches(script)
+                self._programs.join()
+                if tell is not None:
+                    tell(f"{number + 1}: {lane}, {producer.sent} sent", flush=True)
+            self._await_batches(script)
+            self._end(script, children(script.pid))
+            return self._finish(producer, killed)
+
+    def _await_batches(self, script: subprocess.Popen[str]) -> None:
+        """Wait until two more batches are committed."""
+        before = self._committed()
+        wait_for(lambda: self._committed() > before + 1, 120)
+        assert script.poll() is None, "the query has ended"
+
+    def _finish(self, producer: Producer, killed: Counter[str]) -> Count:
+        """Let the last messages come, read all rows, and count."""
+        sent = producer.stop()
+        self._failures.end()
+        if self._lanes == EXTERNAL:
+            self._programs.finish()
+        script = self._start("now")
+        assert script.wait(_LONGEST) == 0, "the last run failed"
+        script.communicate()
+        return self._count(killed, sent)
+
+    def _end(self, script: subprocess.Popen[str], family: set[int]) -> None:
+        """Kill the program, and wait until it and its processes are gone."""
+        script.kill()
+        script.communicate()
+        wait_for(lambda: not any(map(command, family)), 30)
 
     def _start(self, mode: str) -> subprocess.Popen[str]:
         home = self._home
@@ -263,9 +320,7 @@ class Ordeal:
         os.kill(pid, signal.SIGKILL)
         if victim == "reader":
             assert script.wait(60) != 0, "the query has not failed"  # by itself, for it has lost its source
-        script.kill()
-        script.communicate()
-        wait_for(lambda: not any(map(command, family)), 30)
+        self._end(script, family)
 
     def _kill_lane(self, script: subprocess.Popen[str]) -> None:
         lanes = [each for each in sorted(children(script.pid)) if LANE in command(each)]
@@ -321,6 +376,7 @@ def log_entries(log: Path) -> list[str]:
 
 WAYS = (("message-id", "ledger"), ("link", "files"), ("none", "files"), ("message-id", "files"))
 """How what comes again is known, and where messages go."""
+TAKEOVER_WAYS = (("message-id", "files"),)
 HOMES: dict[str, tuple[type[Home], tuple[tuple[str, str], ...]]] = {
     "container": (Container, WAYS),
     "stored": (StoredContainer, (("link", "files"), ("message-id", "files"))),
@@ -345,17 +401,19 @@ def main() -> None:
         "--dedup", choices=["none", "message-id", "link"], help="Only this way, of those that are tried."
     )
     parser.add_argument("--peer", choices=HOMES, default="container")
-    parser.add_argument("--spool", choices=["folder", "lanes", "objects", EXTERNAL], default="folder")
+    parser.add_argument(
+        "--spool", choices=["folder", "lanes", "objects", EXTERNAL, TAKEOVER], default="folder"
+    )
     add_option(parser)
     given = parser.parse_args()
     prepare()
     failed = False
     home, ways = HOMES[given.peer]
     with ExitStack() as stack:
-        remote = given.spool in ("objects", EXTERNAL)
-        objects = stack.enter_context(ObjectServer()) if remote else None
-        lanes: int | str = EXTERNAL if given.spool == EXTERNAL else 1 if given.spool == "folder" else LANES
-        for dedup, sink in ways:
+        outside = given.spool in (EXTERNAL, TAKEOVER)
+        objects = stack.enter_context(ObjectServer()) if outside or given.spool == "objects" else None
+        lanes: int | str = EXTERNAL if outside else 1 if given.spool == "folder" else LANES
+        for dedup, sink in TAKEOVER_WAYS if given.spool == TAKEOVER else ways:
             if given.dedup not in (None, dedup):
                 continue
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -367,7 +425,8 @@ def main() -> None:
                 objects=objects,
                 lanes=lanes,
             )
-            found = ordeal.run(given.kills, given.rate, print)
+            disturb = ordeal.take_over if given.spool == TAKEOVER else ordeal.run
+            found = disturb(given.kills, given.rate, print)
             print(f"spool={given.spool} dedup={dedup} sink={sink}: {found}", flush=True)
             failed |= bool(found.missing or found.left or found.repeated > found.allowed)
             _keep(

@@ -50,6 +50,13 @@ def test_positions_go_from_what_is_consumed_to_the_end(backlog: Backlog) -> None
         backlog.slices(start, end)
 
 
+@pytest.mark.parametrize(("start", "end", "octets"), [(0, 9, 300), (3, 5, 100), (4, 7, 100), (5, 5, 0)])
+def test_octets_between_positions_are_those_of_segments_in_proportion(
+    backlog: Backlog, start: int, end: int, octets: float
+) -> None:
+    assert backlog.octets(Position(start, {}), Position(end, {})) == octets
+
+
 @pytest.mark.parametrize(
     ("rows", "octets", "end"), [(None, None, 9), (4, None, 4), (40, None, 9), (None, 100, 3), (2, 100, 2)]
 )

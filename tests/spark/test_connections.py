@@ -12,7 +12,7 @@ import trio_amqp10 as amqp
 from tests.amqp10.peer.authority import authority, serving
 from tests.amqp10.peer.helpers import idle
 from tests.amqp10.peer.town import Town
-from trio_amqp10.spark.connections import dial
+from trio_amqp10.spark.connections import _is_loss, dial
 from trio_amqp10.spark.options import QueueOptions
 
 from .desk import dotted
@@ -94,3 +94,13 @@ async def test_peer_that_does_not_open_is_given_up(
             async with dial(options(connectTimeout="3s")):
                 pass
         assert trio.current_time() - before == pytest.approx(3)
+
+
+@pytest.mark.parametrize(
+    ("expires", "came_through", "again"), [(True, True, True), (True, False, False), (False, True, False)]
+)
+def test_refusal_after_a_success_may_be_that_of_a_token_that_expired(
+    expires: bool, came_through: bool, again: bool
+) -> None:
+    refusal = amqp.ConnectionClosedError("closed", amqp.ErrorInfo(condition="amqp:unauthorized-access"))
+    assert _is_loss(refusal, came_through, expires=expires) is again

@@ -47,17 +47,71 @@ def test_lane_that_says_why_it_failed_fails_the_query(tmp_path: Path) -> None:
         lanes.stop()
 
 
-def test_lane_that_dies_too_often_fails_the_query(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def kill(lanes: LaneProcesses, number: int, deaths: int) -> None:
+    """Kill the process of a lane, and each that is started in its place."""
+    lane = lanes._lanes[number]
+    for left in reversed(range(deaths)):
+        process = lane._process
+        os.kill(process.pid, signal.SIGKILL)
+        if left:
+            until(lambda process=process: lane._process is not process)  # type: ignore[misc]
+
+
+def test_lane_that_dies_too_often_fails_the_query_if_there_is_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(lane_processes, "_MOST_DEATHS", 2)
     lanes = LaneProcesses(options(tmp_path), 1)
-    [lane] = lanes._lanes
     try:
-        first = lane._process
-        os.kill(first.pid, signal.SIGKILL)
-        until(lambda: lane._process is not first)
         lanes.check()
-        os.kill(lane._process.pid, signal.SIGKILL)
+        kill(lanes, 0, 2)
         until(lambda: lanes.finished)
+        with pytest.raises(LaneError, match="has died 2 times"):
+            lanes.check()
+    finally:
+        lanes.stop()
+
+
+def test_lane_that_dies_too_often_rests_while_another_receives_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(lane_processes, "_MOST_DEATHS", 2)
+    lanes = LaneProcesses(options(tmp_path), 2)
+    first = lanes._lanes[0]
+    try:
+        kill(lanes, 0, 2)
+        until(lambda: first.resting is not None)
+        lanes.check()
+        assert not lanes.finished
+        kill(lanes, 1, 2)
+        until(lambda: lanes.finished)
+        with pytest.raises(LaneError, match="lane-0 has died 2 times"):
+            lanes.check()
+    finally:
+        lanes.stop()
+    assert "it is tried again in 60 s" in caplog.text
+    assert not any(lane.running for lane in lanes._lanes)
+    monkeypatch.setattr(lane_processes, "_REST", 0.01)
+    lanes = LaneProcesses(options(tmp_path / "again"), 2)
+    first = lanes._lanes[0]
+    try:
+        kill(lanes, 0, 2)
+        dead = first._process
+        until(lambda: first._process is not dead)
+        lanes.check()
+        assert first.resting is None
+    finally:
+        lanes.stop()
+
+
+def test_lane_that_dies_too_often_fails_a_run_that_empties_the_queue(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane_processes, "_MOST_DEATHS", 2)
+    lanes = LaneProcesses(options(tmp_path), 2, emptying=True)
+    try:
+        kill(lanes, 0, 2)
+        until(lambda: lanes._lanes[0].failure is not None)
         with pytest.raises(LaneError, match="has died 2 times"):
             lanes.check()
     finally:

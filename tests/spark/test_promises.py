@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .kills import HOMES, Ordeal
+from .kills import EXTERNAL, HOMES, Ordeal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,4 +41,13 @@ def test_kills_of_lanes_lose_nothing_and_repeat_nothing_that_has_an_id(
 ) -> None:
     store = objects if kind == "objects" else None
     found = Ordeal(tmp_path, dedup="message-id", sink="files", objects=store, lanes=2).run(KILLS + 2)
+    assert (found.missing, found.left, found.repeated) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("kind", ["folder", "objects"])
+def test_lanes_that_are_gone_are_read_by_others_and_new_ones_join_a_running_query(
+    java: None, objects: ObjectServer, tmp_path: Path, kind: str
+) -> None:
+    store = objects if kind == "objects" else None
+    found = Ordeal(tmp_path, dedup="message-id", sink="files", objects=store, lanes=EXTERNAL).take_over(KILLS)
     assert (found.missing, found.left, found.repeated) == (0, 0, 0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows, ReadMinRows
 
 from trio_amqp10.spark.options import BrowseOptions, QueueOptions
-from trio_amqp10.spark.readers import BrowseReader, QueueStreamReader, _grouped
+from trio_amqp10.spark.readers import BrowseReader, QueueStreamReader, _grouped, _tasks
 from trio_amqp10.spark.spool import Slice, Spool, SpoolError
 
 from .desk import dotted
@@ -39,6 +39,23 @@ def test_groups_have_every_row_once_in_order_and_about_the_number_that_is_wanted
     assert len(groups) <= least
     assert all(size == sizes[0] for size in sizes[:-1])
     assert 0 not in sizes
+
+
+@pytest.mark.parametrize(
+    ("rows", "octets", "tasks"),
+    [
+        (0, 0, 1),
+        (19_999, 10, 1),
+        (20_000, 10, 2),
+        (100_000, 10, 10),
+        (10, 15 * 2**20, 1),
+        (10, 16 * 2**20, 2),
+        (50_000, 2**30, 64),
+        (5_000_000, 2**30, 64),
+    ],
+)
+def test_batch_has_as_many_tasks_as_its_rows_or_octets_are_worth(rows: int, octets: int, tasks: int) -> None:
+    assert _tasks(rows, octets) == tasks
 
 
 def reader(spool: str, **given: str) -> QueueStreamReader:
@@ -81,6 +98,22 @@ def test_batch_is_planned_from_the_spool_without_receiving(tmp_path: Path) -> No
     finally:
         one.stop()
     Spool(tmp_path).close()  # which another may open now
+
+
+@pytest.mark.parametrize(("given", "sizes"), [({}, [10_000] * 3), ({"minPartitions": "1"}, [30_000])])
+def test_large_batch_has_several_tasks_unless_their_number_is_given(
+    tmp_path: Path, given: dict[str, str], sizes: list[int]
+) -> None:
+    spool = Spool(tmp_path)
+    for _ in range(20):
+        spool.write(1500, lambda file: file.write(bytes(2**20)))
+    spool.close()
+    one = reader(str(tmp_path), **given)
+    try:
+        partitions: Any = one.partitions({"spool": spool.id, "seq": 0}, {"spool": spool.id, "seq": 30_000})
+        assert [sum(each.stop - each.start for each in part.slices) for part in partitions] == sizes
+    finally:
+        one.stop()
 
 
 def test_queue_is_browsed_in_one_task() -> None:

@@ -42,6 +42,16 @@ def test_rows_are_messages(spark: Any, peer: Peer) -> None:
     assert len({message.message_id for message in messages}) == 500
 
 
+def test_values_of_maps_have_the_types_of_spark_and_void_is_null(spark: Any, peer: Peer) -> None:
+    frame = spark.sql(
+        "select 'b' body, null subject, map('n', cast(1 as int), 'none', null) application_properties"
+    )
+    write(frame, peer)
+    [message] = peer.take("out")
+    assert (message.subject, message.application_properties) == (None, {"n": 1, "none": None})
+    assert type(message.application_properties["n"]) is amqp.Int
+
+
 def test_rows_may_come_from_another_thread_that_has_the_session(spark: Any, peer: Peer) -> None:
     def write_here() -> None:
         spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)
@@ -60,6 +70,10 @@ def test_rows_may_come_from_another_thread_that_has_the_session(spark: Any, peer
         ("id as body", "column 'body' is int64, and must be binary or a string"),
         ("'s' as subject", "needs a column 'body'"),
         ("'b' body, 'v' value", "keep one"),
+        (
+            "'b' body, map('d', current_date()) application_properties",
+            "'application_properties' is map<string, date32",
+        ),
         ("'b' body, named_struct('colour', 1) properties", "has no field 'colour'"),
         ("'b' body, named_struct('priority', 'x') header", "field 'priority' of 'header'"),
     ],

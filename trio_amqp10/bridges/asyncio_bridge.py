@@ -1,10 +1,10 @@
-"""How a program of asyncio waits for calls that run in trio.
+"""Calls of asyncio tasks that run in trio, and the blocks that they enter.
 
 A connection belongs to the loop that opened it. Each call checks that, and that the process is the same. Trio runs in the thread
 of ``trio_thread``, or in ``guest_mode`` as a guest of the loop.
 
-When asyncio cancels a task that waits for a call, the call is abandoned in trio, and the task goes on at once. A block is waited for
-until it is left.
+When asyncio cancels a task that waits for a call, the call is abandoned in trio, and the task goes on at once. A task that leaves a
+block waits until trio has left it, even if the task is cancelled.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _BURST: Final = 64
 
 
 class Bridge:
-    """The way of a program of asyncio to one connection in trio, and back."""
+    """The calls of one asyncio loop to one connection in trio, and their results."""
 
     def __init__(self) -> None:
         self._loop: Loop = asyncio.get_running_loop()
@@ -76,7 +76,10 @@ class Bridge:
         return self._loop
 
     def reply(self, work: Callable[[], None]) -> None:
-        """Call ``work()`` on the loop, unless the loop is closed; in trio's thread."""
+        """Call ``work()`` on the loop, unless the loop is closed.
+
+        This method is called in trio's thread.
+        """
         if self._is_guest:
             work()
             return

@@ -43,6 +43,7 @@ from trio_amqp10.broker.rights.guard import Guard
 from trio_amqp10.broker.rights.quotas import Accounts, Quotas
 from trio_amqp10.broker.stores.base import StoreError, reading
 from trio_amqp10.broker.stores.node_settings import NodeSettings
+from trio_amqp10.broker.stores.queue_redirects import QueueRedirects
 from trio_amqp10.broker.stores.write_probe import WriteProbe
 from trio_amqp10.broker.timers import Timers
 from trio_amqp10.core.available_memory import default_limit
@@ -61,8 +62,9 @@ from .dialects import dialects_of, of_own_schemes
 from .handlers import Around, HandlerNode
 from .internal_peer import InternalPeer, NodesPeer, send_within
 from .local_connection import LocalConnection, LocalOptions
-from .management import Management
+from .management import Management, ManagementError
 from .management.management_node import ADDRESS, ManagementNode
+from .management.redirecting import place_of
 from .run_until_signal import run_until_signal
 
 if TYPE_CHECKING:
@@ -149,6 +151,7 @@ class Container(HandlerDecorators):
         relay: the node of the anonymous terminus, which routes by ``to``.
         journal: writes changes to the store in groups; None without a store.
         settings: the settings of nodes that were created through management; None without a store.
+        redirects: the places that queues have moved to.
         probe: tests whether the store can be written; None without a store.
         accounts: the connections, links and unsettled messages of each identity; None without quotas.
         amqp10: serves peers that speak AMQP 1.0.
@@ -206,6 +209,7 @@ class Container(HandlerDecorators):
                 None if self._message_store is None else self._message_store.journal
             )
             self.settings: NodeSettings | None = None if self.journal is None else NodeSettings(self.journal)
+            self.redirects: QueueRedirects = QueueRedirects(self.journal)
             self.probe: WriteProbe | None = None if self.journal is None else WriteProbe(self.journal)
             link_store = None if self._message_store is None else LinkStore(self._message_store)
         self._unreadable: StoreError | None = None
@@ -237,7 +241,7 @@ class Container(HandlerDecorators):
 
         Raises:
             LocalProtocolError: another node has that address, or it is empty.
-            StoreError: the messages of the node cannot be read from the store.
+            StoreError: the messages of the node cannot be read from the store; the node is not added.
         """
         if not node.address:
             raise LocalProtocolError("address='': expected an address that is not empty")
@@ -250,14 +254,33 @@ class Container(HandlerDecorators):
         node.refuses_durable = node.refuses_durable or self._refuses_durable
         if isinstance(node, HandlerNode):
             node.around = self._around
+        if isinstance(node, Queue):
+            self._redirect_again(node)
         self.nodes[node.address] = node
         if node.keeps_subscriptions:
             self.retaining_nodes[node.address] = node
         if self._recovered:
-            with self._reading():
-                node.recover()
+            try:
+                with self._reading():
+                    node.recover()
+            except StoreError:
+                del self.nodes[node.address]
+                self.retaining_nodes.pop(node.address, None)
+                node.withdraw()
+                raise
         for watcher in list(self.node_watchers):
             watcher.on_node_added(node)
+
+    def _redirect_again(self, queue: Queue) -> None:
+        """Send links of a new queue to the place that its address has moved to."""
+        url = self.redirects.get(queue.address)
+        if url is not None:
+            try:
+                _, refusal = place_of(queue.address, url)
+            except ManagementError as fault:  # The row is damaged.
+                _log.error("the redirect of %r cannot be used: %s", queue.address, fault)
+            else:
+                queue.redirect(refusal)
 
     def surround(self, around: Around | None) -> None:
         """Wrap every call of a handler of a function or a consumer in ``around``.

@@ -34,7 +34,6 @@ CONNECTION: Final = "connection"
 
 _JITTER: Final = 0.5
 """The largest random delay of a refusal in seconds; it hides how long checks take."""
-_CHALLENGE: Final = {"WWW-Authenticate": 'Basic realm="trio-amqp10", charset="UTF-8"'}
 
 
 class ConnectionLogin:
@@ -83,7 +82,7 @@ class ConnectionLogin:
             name, response = "PLAIN", _plain(authorization)
         mechanism = mechanisms.get(name)
         if mechanism is None:
-            raise RequestError(401, "not_authorized", "a user and a password are needed", _CHALLENGE)
+            raise RequestError(401, "not_authorized", "a user and a password are needed")
         self._known = await self._prove(mechanism, response)
         self._proof = authorization
         accepted.opened()
@@ -98,7 +97,7 @@ class ConnectionLogin:
                 return Identity(step.name, mechanism.name, step.expires)
             login.count_failure()
         await trio.sleep(FAILURE_PENALTY + random.random() * _JITTER)
-        raise RequestError(401, "not_authorized", "user or password is not valid", _CHALLENGE)
+        raise RequestError(401, "not_authorized", "user or password is not valid")
 
 
 def _plain(authorization: str) -> bytes:
@@ -113,5 +112,5 @@ def _plain(authorization: str) -> bytes:
             if colon:
                 return b"\0" + user + b"\0" + password
     raise RequestError(
-        401, "not_authorized", "the header Authorization: give Basic, and user:password in base64", _CHALLENGE
+        401, "not_authorized", "the header Authorization: give Basic, and user:password in base64"
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from prometheus_client import Metric, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import choose_encoder
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from trio_amqp10.container.management.errors import ManagementError
@@ -22,6 +22,9 @@ from trio_amqp10.container.management.figures import FIGURES
 from trio_amqp10.container.management.pace import Pace
 from trio_amqp10.container.management.survey import matching
 from trio_amqp10.core.version import __version__
+
+from .access import IDENTITY, error_response
+from .errors import refused
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -70,10 +73,8 @@ def routes(
             management = await management_for(request)
             survey = await management.survey(named)
             virtual_host = await _virtual_host(management)
-        except ManagementError as refused:
-            return JSONResponse(
-                {"error": refused.reason, "reason": refused.description}, status_code=refused.status
-            )
+        except ManagementError as fault:
+            return error_response(refused(fault, getattr(request.state, IDENTITY, None)))
         # Any other format would escape names in other ways; these names need none.
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
         body = await expose(survey, virtual_host, encode)

@@ -17,7 +17,7 @@ from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     PathLike = str | os.PathLike[str]
 
@@ -113,18 +113,31 @@ class ServerContext(ssl.SSLContext):
             OSError: the files cannot be read, or do not belong together (``ssl.SSLError``); the old ones stay in use.
             LocalProtocolError: no certificate was loaded before.
         """
+        self.read_again()()
+
+    def read_again(self) -> Callable[[], None]:
+        """Read the files as ``reload`` does, but change nothing yet.
+
+        Returns:
+            A function that puts them in use, and cannot fail.
+
+        Raises:
+            OSError, LocalProtocolError: as ``reload``.
+        """
         if self._files is None:
             raise LocalProtocolError("there is no certificate to reload: call load_cert_chain() first")
-        renewed: ServerContext | None = None
-        if self._authorities:
-            # Authorities cannot be removed from a context. So the new ones are loaded into a new context, and each
-            # handshake is switched to it.
-            renewed = ServerContext(ssl.PROTOCOL_TLS_SERVER)
-            renewed.load_cert_chain(*self._files)
-            for each in self._authorities:
-                renewed.load_verify_locations(*each)
-        self.load_cert_chain(*self._files)
-        self._renewed = renewed
+        # Authorities cannot be removed from a context, and a file can change after it was tried. So all is loaded into a new
+        # context, and each handshake is switched to that.
+        renewed = ServerContext(ssl.PROTOCOL_TLS_SERVER)
+        renewed.load_cert_chain(*self._files)
+        for each in self._authorities:
+            renewed.load_verify_locations(*each)
+
+        def use() -> None:
+            self._renewed = renewed
+            self.certificate = renewed.certificate
+
+        return use
 
 
 def client_context(

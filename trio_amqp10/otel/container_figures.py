@@ -9,13 +9,15 @@ Knows containers by their management; ``metrics`` has the sums over connections.
 from __future__ import annotations
 
 from contextlib import suppress
-from time import monotonic
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry.metrics import CallbackOptions, Observation
 
 from trio_amqp10.container.management.figures import FIGURES
 from trio_amqp10.container.management.survey import MOST_QUEUES, matching, survey
+
+from .collection import Collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,14 +29,13 @@ if TYPE_CHECKING:
     from trio_amqp10.container.management.figures import Figure
 
 _ATTEMPTS: Final = 10
-_FRESH: Final = 5.0
-"""Seconds after which a survey is not used any more."""
 _ATTRIBUTES: Final[Mapping[str, str]] = {
     "queue": "messaging.destination.name",
     "protocol": "amqp10.protocol",
     "role": "amqp10.link.role",
     "reason": "amqp10.death.reason",
     "quota": "amqp10.quota",
+    "rule": "amqp10.rule",
 }
 """The attribute for each label of a figure."""
 
@@ -51,7 +52,7 @@ class ContainerFigures:
     def __init__(self, meter: Meter, attributes: Mapping[str, Any], queues: Sequence[str]) -> None:
         self._attributes = attributes
         self._named = matching(queues) or _none
-        self._containers: dict[Container, _Shared] = {}
+        self._containers: dict[Container, Collection[Survey]] = {}
         for figure in FIGURES:
             if figure.opentelemetry is not None:
                 create = {
@@ -62,7 +63,7 @@ class ContainerFigures:
 
     def watch(self, container: Container) -> None:
         """Read this container too."""
-        self._containers.setdefault(container, _Shared(container, self._named))
+        self._containers.setdefault(container, Collection(partial(_look, container, self._named)))
 
     def forget(self, container: Container) -> None:
         """Read this container no more."""
@@ -71,9 +72,9 @@ class ContainerFigures:
     def _reading(self, figure: Figure) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(_: CallbackOptions) -> list[Observation]:
             found: list[Observation] = []
-            for container, shared in list(self._containers.items()):
+            for container, surveys in list(self._containers.items()):
                 common = {**self._attributes, "amqp10.container.id": container.name}
-                for labels, value in figure.read(shared.read(figure)):
+                for labels, value in figure.read(surveys.reading_for(figure)):
                     named = {_ATTRIBUTES[label]: text for label, text in labels.items()}
                     found.append(Observation(value, {**common, **named}))
             return found
@@ -81,49 +82,22 @@ class ContainerFigures:
         return read
 
 
-class _Shared:
-    """A survey that all instruments of one collection share.
+def _look(container: Container, named: Callable[[str], bool]) -> Survey:
+    """Take a survey; if the container changes meanwhile, in another thread, try again."""
+    for _ in range(_ATTEMPTS - 1):
+        with suppress(RuntimeError):  # a dict changed its size during iteration
+            return _survey_now(container, named)
+    return _survey_now(container, named)
 
-    Args:
-        container: the container.
-        named: whether a queue has values of its own.
-    """
 
-    def __init__(self, container: Container, named: Callable[[str], bool]) -> None:
-        self._container = container
-        self._named = named
-        self._survey: Survey | None = None
-        self._until = 0.0
-        self._readers: set[Figure] = set()
-
-    def read(self, reader: Figure) -> Survey:
-        """Return the survey, a new one if this figure has read it.
-
-        A figure that reads again belongs to a new collection.
-        """
-        now = monotonic()
-        if self._survey is None or reader in self._readers or now > self._until:
-            self._readers.clear()
-            self._survey = self._look()
-            self._until = now + _FRESH
-        self._readers.add(reader)
-        return self._survey
-
-    def _look(self) -> Survey:
-        """Take a survey; if the container changes meanwhile, in another thread, try again."""
-        for _ in range(_ATTEMPTS - 1):
-            with suppress(RuntimeError):  # a dict changed its size during iteration
-                return self._survey_now()
-        return self._survey_now()
-
-    def _survey_now(self) -> Survey:
-        steps = survey(self._container, self._named, MOST_QUEUES)
-        while True:
-            try:
-                next(steps)
-            except StopIteration as done:
-                found: Survey = done.value
-                return found
+def _survey_now(container: Container, named: Callable[[str], bool]) -> Survey:
+    steps = survey(container, named, MOST_QUEUES)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Survey = done.value
+            return found
 
 
 def _none(_address: str) -> bool:

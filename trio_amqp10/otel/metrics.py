@@ -17,6 +17,7 @@ from trio_amqp10.amqp10.peer.statistics import TOTALS
 from trio_amqp10.amqp10.server.connection import Amqp10Connection
 from trio_amqp10.container.container import Container
 
+from .collection import Collection
 from .container_figures import ContainerFigures
 
 if TYPE_CHECKING:
@@ -125,12 +126,13 @@ class Metrics:
         self._attributes = {"messaging.system": system, **(attributes or {})}
         self._watched: dict[trio_amqp10.Connection | Container, None] = {}
         self._past: Counter[str] = Counter()
+        self._sums = Collection(self._sum_up)
         self._lock = Lock()  # the exporter collects in another thread
         meter = metrics.get_meter(_NAME, "", meter_provider, _SCHEMA)
         for name, unit, description, rows in _COUNTERS:
-            meter.create_observable_counter(name, [self._reading(rows)], unit, description)
+            meter.create_observable_counter(name, [self._reading(name, rows)], unit, description)
         for name, unit, description, rows in _GAUGES:
-            meter.create_observable_up_down_counter(name, [self._reading(rows)], unit, description)
+            meter.create_observable_up_down_counter(name, [self._reading(name, rows)], unit, description)
         self._figures = ContainerFigures(meter, self._attributes, queues)
 
     def watch(self, target: trio_amqp10.Connection | Container) -> None:
@@ -161,16 +163,20 @@ class Metrics:
             if not isinstance(target, Container) and target.closed and target.pump.finished.is_set():
                 self._leave(target)
 
-    def _reading(self, rows: _Rows) -> Callable[[CallbackOptions], Iterable[Observation]]:
+    def _reading(self, name: str, rows: _Rows) -> Callable[[CallbackOptions], Iterable[Observation]]:
         def read(_: CallbackOptions) -> list[Observation]:
             with self._lock:
-                self._let_go()
-                sums = Counter(self._past)
-                for target in self._watched:
-                    sums.update(_figures(target))
-            return [Observation(sums[name], self._attributes | which) for name, which in rows]
+                sums = self._sums.reading_for(name)
+            return [Observation(sums[figure], self._attributes | labels) for figure, labels in rows]
 
         return read
+
+    def _sum_up(self) -> Counter[str]:
+        self._let_go()
+        sums = Counter(self._past)
+        for target in self._watched:
+            sums.update(_figures(target))
+        return sums
 
 
 def _figures(target: trio_amqp10.Connection | Container) -> Counter[str]:

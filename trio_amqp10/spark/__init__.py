@@ -11,6 +11,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``section_columns``  sections of a message, straight from its octets
 ``arrow_arrays``     sections of many messages as columns
 ``property_columns`` application-properties as columns of their own
+``source_columns``   where and when a message entered its log, as columns of their own
 ``rows``             messages to rows, rows to Arrow batches
 ``message_encoder``  Arrow batches to messages
 ``backlog``          all rows that a query can read, and their receivers
@@ -30,6 +31,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``lane_program``     the process of a lane beside the driver
 ``lane_processes``   starts, watches and ends the processes of lanes
 ``first_copies``     drops messages that another lane has too
+``token_sources``    tokens of a key, of a command or of Microsoft Entra
 ``connections``      connections, and reconnecting when they are lost
 ``amqp091_peer``     AMQP 0-9-1 behind the interface of AMQP 1.0
 ``connection_pool``  connections that are kept between tasks
@@ -46,6 +48,7 @@ With the extra ``spark`` installed, ``format("amqp10")`` needs no registration: 
 ``batch_linger``     decides when to offer rows as a batch
 ``log_offsets``      computes the offsets of a batch of logs
 ``log_dialects``     the offsets of RabbitMQ streams and of event hubs
+``spool_figures``    what waits in a spool, by its files, and the reports of receivers
 ``query_watch``      figures of the queries of a session
 ``super_streams``    finds the streams of RabbitMQ
 ``java_home``        finds a Java for Spark

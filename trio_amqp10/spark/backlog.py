@@ -201,6 +201,11 @@ class Backlog:
         lanes = 0 if self._lanes is None else self._lanes.rows(start.lanes, end.lanes)
         return end.row - start.row + lanes
 
+    def octets(self, start: Position, end: Position) -> float:
+        """Return about how many octets are between two positions, by the last listing."""
+        lanes = 0.0 if self._lanes is None else self._lanes.octets_between(start.lanes, end.lanes)
+        return lanes + (0.0 if self._spool is None else self._spool.octets(start.row, end.row))
+
     def cut(self, start: Position, end: Position, rows: int | None, octets: int | None) -> Position:
         """Return the end of a batch with limits; the rows of the spool come first.
 

@@ -101,7 +101,7 @@ class _Pool:
 
 def _key(options: PeerOptions) -> tuple[Any, ...]:
     """Return the options that make connections differ (the address only with tokens)."""
-    names = [each.name for each in fields(PeerOptions) if each.name != "address" or options.token is not None]
+    names = [each.name for each in fields(PeerOptions) if each.name != "address" or options.has_tokens]
     return tuple([getattr(options, name) for name in names])
 
 

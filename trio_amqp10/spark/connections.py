@@ -17,6 +17,7 @@ import trio_amqp10 as amqp
 
 from .amqp091_peer import is_091_loss, open_091
 from .options import OptionError
+from .token_sources import token_source
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -28,10 +29,11 @@ _log = logging.getLogger("trio_amqp10.spark")
 
 _FIRST_PAUSE: Final = 0.1
 _LONGEST_PAUSE: Final = 10.0
+_UNAUTHORIZED: Final = "amqp:unauthorized-access"
 _FINAL: Final = frozenset(
     {
         "amqp:link:stolen",
-        "amqp:unauthorized-access",
+        _UNAUTHORIZED,
         "amqp:not-allowed",
         "amqp:not-implemented",
         "amqp:invalid-field",
@@ -64,13 +66,14 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
 
     Cancelled: the connection is closed.
     """
-    opening: AbstractAsyncContextManager[amqp.Connection] = (
-        open_091(options, _mechanism(options) or None) if options.is_091 else _opening(options)
-    )
     with trio.move_on_after(options.connect_timeout) as patience:
+        sasl = await _mechanism(options)
+        opening: AbstractAsyncContextManager[amqp.Connection] = (
+            open_091(options, sasl or None) if options.is_091 else _opening(options, sasl)
+        )
         async with opening as connection, AsyncExitStack() as stack:
             source = token_source(options)
-            if source is not None:
+            if source is not None and not _logs_in_with_token(options):
                 await stack.enter_async_context(connection.keep_token(*source))
             patience.deadline = float("inf")  # the limit is for opening, not for the use
             yield connection
@@ -78,11 +81,11 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
         raise TimeoutError(f"{options.where} did not open a connection within {options.connect_timeout:g} s")
 
 
-def _opening(options: PeerOptions) -> AbstractAsyncContextManager[amqp.Connection]:
+def _opening(options: PeerOptions, sasl: Any) -> AbstractAsyncContextManager[amqp.Connection]:
     return amqp.open_connection(
         options.dial_url(),
         container_id=options.container_id,
-        sasl=_mechanism(options),
+        sasl=sasl,
         allow_plaintext_password=options.allow_plaintext_password,
         cafile=options.tls_ca,
         certfile=options.tls_cert,
@@ -92,24 +95,30 @@ def _opening(options: PeerOptions) -> AbstractAsyncContextManager[amqp.Connectio
     )
 
 
-def token_source(options: PeerOptions) -> tuple[str, amqp.SasTokens] | None:
-    """Return the audience and the source of tokens; None without option ``token``.
-
-    Raises:
-        OptionError: the key cannot be read.
-    """
-    if options.token is None:
-        return None
-    assert options.username is not None  # PeerOptions._check requires it
-    audience = f"sb://{options.parsed.host}/{options.address or ''}"
-    return audience, amqp.SasTokens(options.username, options.password() or "")
+_WITH_TOKEN: Final = frozenset({"OAUTHBEARER", "XOAUTH2", "PLAIN"})
+"""The mechanisms that have a token; with others it is put to the node ``$cbs`` after the login."""
 
 
-def _mechanism(options: PeerOptions) -> Any:
+def _logs_in_with_token(options: PeerOptions) -> bool:
+    return options.token != "sas" and (options.sasl_mechanism or "").upper() in _WITH_TOKEN
+
+
+async def _mechanism(options: PeerOptions) -> Any:
     name = options.sasl_mechanism
     if name is None:
-        return None if options.token is None else amqp.sasl.Anonymous()
+        return amqp.sasl.Anonymous() if options.has_tokens else None
     name = name.upper()
+    source = token_source(options) if _logs_in_with_token(options) else None
+    if source is not None:
+        audience, tokens = source
+
+        async def fetch() -> str:
+            return (await tokens(audience)).value
+
+        if name == "PLAIN":
+            return amqp.sasl.Plain(options.username or "", await fetch())
+        bearer = amqp.sasl.OAuthBearer if name == "OAUTHBEARER" else amqp.sasl.XOAuth2
+        return bearer(fetch, options.username or "")
     if name == "NONE":
         return False
     if name == "ANONYMOUS":
@@ -124,7 +133,8 @@ def _mechanism(options: PeerOptions) -> Any:
     if name.startswith("SCRAM-"):
         return amqp.sasl.Scram(user, options.password() or "", name)
     raise OptionError(
-        f"option 'sasl.mechanism' is {name!r}: expected NONE, ANONYMOUS, EXTERNAL, PLAIN or the name of a SCRAM mechanism"
+        f"option 'sasl.mechanism' is {name!r}: expected NONE, ANONYMOUS, EXTERNAL, PLAIN, the name of a SCRAM mechanism, or, with "
+        "tokens, OAUTHBEARER or XOAUTH2"
     )
 
 
@@ -162,7 +172,7 @@ async def with_reconnects(
             async with connect(options) as connection:
                 return await use(connection, progress)
         except (OSError, amqp.AmqpError, trio.BrokenResourceError) as loss:
-            if not _is_loss(loss, came_through):
+            if not _is_loss(loss, came_through, expires=options.has_tokens):
                 raise
             if trio.current_time() + pause > deadline:
                 raise GaveUpError(
@@ -173,12 +183,17 @@ async def with_reconnects(
         pause = min(pause * 2, _LONGEST_PAUSE)
 
 
-def _is_loss(failure: BaseException, came_through: bool) -> bool:
-    """Whether another attempt may succeed after this failure."""
+def _is_loss(failure: BaseException, came_through: bool, *, expires: bool) -> bool:
+    """Whether another attempt may succeed after this failure.
+
+    A token may have expired (``expires``), and another attempt has a new one.
+    """
     of_091 = is_091_loss(failure, came_through)
     if of_091 is not None:
         return of_091
     condition = getattr(getattr(failure, "error", None), "condition", None)
+    if condition == _UNAUTHORIZED and expires and came_through:
+        return True
     if condition in _FINAL or (condition == _NOT_FOUND and not came_through):
         return False
     gone = (amqp.ConnectionClosedError, amqp.SessionEndedError, amqp.LinkDetachedError)

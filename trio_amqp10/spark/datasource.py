@@ -82,11 +82,20 @@ class Amqp10DataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
         """Make the writer for ``df.write``."""
-        return BatchWriter(_sink_options(self.options, schema, overwrite))
+        options = _sink_options(self.options, schema)
+        if overwrite:
+            raise OptionError("messages cannot be overwritten: use mode('append')")
+        return BatchWriter(options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802 - Spark's name
         """Make the writer for ``df.writeStream``."""
-        return StreamWriter(_sink_options(self.options, schema, overwrite))
+        options = _sink_options(self.options, schema)
+        if overwrite:
+            raise OptionError(
+                "outputMode('complete') replaces the rows of earlier batches, and messages cannot be replaced: use outputMode('append') with "
+                "a watermark, or send the rows of each batch in foreachBatch"
+            )
+        return StreamWriter(options)
 
 
 def _check_schema(schema: StructType, options: ReadOptions) -> None:
@@ -97,10 +106,8 @@ def _check_schema(schema: StructType, options: ReadOptions) -> None:
         )
 
 
-def _sink_options(given: Any, schema: StructType, overwrite: bool) -> SinkOptions:
+def _sink_options(given: Any, schema: StructType) -> SinkOptions:
     options = SinkOptions.parse(given)
-    if overwrite:
-        raise OptionError("messages cannot be overwritten: use mode('append')")
     check_sink(
         to_arrow_schema(schema, timezone="UTC"),
         ignore_unknown=options.ignore_unknown_columns,

@@ -1,7 +1,9 @@
 """LaneProcesses: the receivers of a query's lanes, each in its own process.
 
 A lane that reports a failure fails the query, because another attempt would fail too. A process that dies
-without a report (killed, out of memory) is started again, with a new epoch; if that happens too often, the query fails too.
+without a report (killed, out of memory) is started again, with a new epoch. If that happens too often, the lane rests: the peer gives its
+messages to the other lanes, and it is tried again after a minute. The query fails if all lanes rest, or if one does that should
+empty the queue.
 
 Knows processes; ``lane_program`` is what they run.
 """
@@ -32,7 +34,9 @@ _log = logging.getLogger("trio_amqp10.spark")
 _PROGRAM: Final = "trio_amqp10.spark.lane_program"
 _MOST_DEATHS: Final = 5
 _WITHIN: Final = 60.0
-"""Seconds within which ``_MOST_DEATHS`` deaths of a process fail its lane."""
+"""Seconds within which ``_MOST_DEATHS`` deaths of a process make its lane rest."""
+_REST: Final = 60.0
+"""Seconds for which a lane rests."""
 _FAREWELL: Final = 7.0
 
 
@@ -53,7 +57,7 @@ class LaneProcesses:
         self._lanes = [_Lane(_task(options, number, count, emptying)) for number in range(count)]
 
     def check(self) -> None:
-        """Raise the failure of a lane, if one has failed.
+        """Raise the failure of a lane, if one has failed, or if all lanes rest.
 
         Raises:
             LaneError: a lane has failed; the text has the peer's condition.
@@ -61,11 +65,14 @@ class LaneProcesses:
         for lane in self._lanes:
             if lane.failure is not None:
                 raise LaneError(lane.failure)
+        resting = [lane.resting for lane in self._lanes if lane.resting is not None]
+        if len(resting) == len(self._lanes):
+            raise LaneError(resting[0])
 
     @property
     def finished(self) -> bool:
-        """Whether every lane has ended: emptied, or failed."""
-        return not any(lane.running for lane in self._lanes)
+        """Whether no lane receives: each has emptied the queue, has failed, or rests."""
+        return not any(lane.running and lane.resting is None for lane in self._lanes)
 
     def stop(self) -> None:
         """Let all lanes write and settle the messages that have come, and end.
@@ -95,16 +102,18 @@ class _Lane:
 
     Attributes:
         failure: why the lane has failed; None if it is running, or has emptied the queue.
+        resting: why the lane has no process for a minute; None if it does not rest.
         running: whether the lane has a process, or will have one again.
     """
 
     def __init__(self, task: LaneTask) -> None:
         self.failure: str | None = None
+        self.resting: str | None = None
         self.running: bool = True
         self._task = task
         self._deaths: list[float] = []
         self._guard = threading.Lock()
-        self._ending = False
+        self._ending = threading.Event()
         self._process = self._start()
         self._thread = threading.Thread(target=self._watch, name=f"amqp10 {task.lane}", daemon=True)
         self._thread.start()
@@ -131,16 +140,28 @@ class _Lane:
                     report |= json.loads(line)
             code = self._process.wait()
             with self._guard:
-                if self._ending or report.get("emptied"):
+                if self._ending.is_set() or report.get("emptied"):
                     break
-                self.failure = (
-                    f"{self._task.lane}: {report['failed']}" if "failed" in report else self._died(code)
-                )
-                if self.failure is not None:
+                if "failed" in report:
+                    self.failure = f"{self._task.lane}: {report['failed']}"
                     break
-                _log.warning(
-                    "the process of %s has ended with %d, and is started again", self._task.lane, code
-                )
+                self.resting = self._died(code)
+                if self.resting is None:
+                    _log.warning(
+                        "the process of %s has ended with %d, and is started again", self._task.lane, code
+                    )
+                elif self._task.emptying:
+                    self.failure, self.resting = self.resting, None
+                    break
+                else:
+                    _log.warning("%s; it is tried again in %g s", self.resting, _REST)
+                    self._deaths.clear()
+            if self.resting is not None and self._ending.wait(_REST):
+                break
+            with self._guard:
+                if self._ending.is_set():
+                    break
+                self.resting = None
                 self._close()
                 self._process = self._start()
         self.running = False
@@ -158,7 +179,7 @@ class _Lane:
 
     def ask_to_end(self) -> None:
         with self._guard:
-            self._ending = True
+            self._ending.set()
             assert self._process.stdin is not None
             with suppress(OSError):
                 self._process.stdin.close()

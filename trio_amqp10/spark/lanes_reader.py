@@ -155,6 +155,10 @@ class LaneRows:
         """Return how many rows are between two positions, including redelivered ones."""
         return _count(self._catalog.parts(start, end))
 
+    def octets_between(self, start: Positions, end: Positions) -> float:
+        """Return how many octets are between two positions, by the last listing."""
+        return sum([_octets(each) for each in self._catalog.parts(start, end)])
+
     def octets(self, start: Positions) -> dict[str, float]:
         """Return how many octets of each lane are after a position, by the last listing."""
         found: defaultdict[str, float] = defaultdict(float)
@@ -171,7 +175,7 @@ class LaneRows:
         parts = self._catalog.parts(start, end)
         total = _count(parts)
         left = total if rows is None else min(total, rows)
-        weight = sum([_octets(each) for each in parts])
+        weight = self.octets_between(start, end)
         if octets is not None and weight > octets:
             left = min(left, int(total * octets / weight))
         if left == total:

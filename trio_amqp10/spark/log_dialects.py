@@ -30,9 +30,10 @@ from trio_amqp10.amqp10.spec.messaging import Source
 from trio_amqp10.amqp10.wire.values import Described, Symbol, Timestamp, ULong
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .connections import run_together, token_source
+from .connections import run_together
 from .source_selection import selector_filter
 from .super_streams import find_streams
+from .token_sources import token_source
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping

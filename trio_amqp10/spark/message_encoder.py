@@ -38,7 +38,7 @@ from trio_amqp10.amqp10.message.sections import (
 )
 from trio_amqp10.amqp10.wire import codes
 from trio_amqp10.amqp10.wire.decode import decode
-from trio_amqp10.amqp10.wire.values import Symbol, Timestamp, ULong
+from trio_amqp10.amqp10.wire.values import Byte, Float, Int, Short, Symbol, Timestamp, ULong
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 
 from .property_columns import merged
@@ -46,7 +46,7 @@ from .schema import SINK_TYPES
 from .typed_json import UnfitError, map_from_text
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Callable, Generator, Iterator
 
     from .options import SinkOptions
 
@@ -168,9 +168,11 @@ def _columns(batch: pa.RecordBatch, options: SinkOptions) -> Columns:
         column = batch.column(place)
         if name in own:
             continue
-        if name in ("header", "properties"):
+        if name in ("header", "properties") and pa.types.is_struct(column.type):
             for each, child in zip(column.type, column.flatten(), strict=True):
                 columns[f".{each.name}"] = _plain(child).to_pylist()
+        elif name in _PLACES and pa.types.is_map(column.type):
+            columns[name] = _typed_maps(column)
         elif name in SINK_TYPES:
             columns[name] = _plain(column).to_pylist()
     payload = columns.pop("payload", None)
@@ -189,6 +191,50 @@ def _plain(column: pa.Array) -> pa.Array:
     if pa.types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", tz=kind.tz)).cast(_INSTANT)
     return column
+
+
+def _typed_maps(column: pa.Array) -> list[Any]:
+    """Return the pairs of a map column, each value with the AMQP type of its Arrow type."""
+    rows: list[Any] = column.to_pylist()
+    make = _maker(column.type.item_type)
+    if make is None:
+        return rows
+    return [None if row is None else [(key, make(value)) for key, value in row] for row in rows]
+
+
+_MAKERS: Final[dict[pa.DataType, Callable[[Any], Any]]] = {
+    pa.int8(): Byte,
+    pa.int16(): Short,
+    pa.int32(): Int,
+    pa.float32(): Float,
+}
+"""The AMQP types of Arrow types that are not those of plain Python values."""
+
+
+def _maker(kind: pa.DataType) -> Callable[[Any], Any] | None:
+    """Return what converts a value of an Arrow type to an AMQP value.
+
+    None if nothing must be converted.
+    """
+    if pa.types.is_list(kind):
+        item = _maker(kind.value_type) or _unchanged
+        return _but_null(lambda values: [*map(item, values)])
+    if pa.types.is_map(kind):
+        value_of = _maker(kind.item_type) or _unchanged
+        return _but_null(lambda pairs: {key: value_of(value) for key, value in pairs})
+    if pa.types.is_struct(kind):
+        makers = {each.name: _maker(each.type) or _unchanged for each in kind}
+        return _but_null(lambda fields: {key: makers[key](value) for key, value in fields.items()})
+    make = _MAKERS.get(kind)
+    return None if make is None else _but_null(make)
+
+
+def _but_null(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else make(value)
+
+
+def _unchanged(value: Any) -> Any:
+    return value
 
 
 def _field(columns: Columns, name: str) -> list[Any] | None:
@@ -402,7 +448,7 @@ def _bodies(columns: Columns, count: int, options: SinkOptions) -> list[bytes]:
 
 def _body(body: Any, kind: str | None, text: str | None, options: SinkOptions) -> Any:
     if body is None:
-        return Value(text) if text is not None or kind != "data" else b""
+        return Value(text) if text is not None or (kind or options.body_type) != "data" else b""
     if kind is None:
         kind = options.body_type
         if kind == "value" or (kind == "auto" and isinstance(body, str)):

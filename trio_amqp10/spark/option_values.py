@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from urllib.parse import urlsplit
@@ -62,6 +63,17 @@ def local_file(value: str) -> str:
         return local_path(text(value))
     except LocalProtocolError as wrong:
         raise ValueError(str(wrong)) from None
+
+
+def command(value: str) -> str:
+    """Return a command with its arguments, which a shell could read."""
+    try:
+        words = shlex.split(value)
+    except ValueError:
+        words = []
+    if not words:
+        raise ValueError("expected a command with its arguments, quoted as in a shell")
+    return value
 
 
 def boolean(value: str) -> bool:

@@ -31,6 +31,10 @@ _OF_TABLE: Final = "option."
 """The beginning of names of options in ``CREATE TABLE``, as Spark passes them."""
 
 
+_TABLES_OWN: Final = frozenset({"owner", "provider"})
+"""Properties of tables, which are no options of ours."""
+
+
 class OptionError(LocalProtocolError):
     """An option does not exist, is missing, or has a value that is not allowed."""
 
@@ -53,7 +57,9 @@ class PeerOptions:
     secret_env: str | None = _option("secretEnv", values.text)
     secret_file: str | None = _option("secretFile", values.local_file)
     allow_plaintext_password: bool = _option("allowPlaintextPassword", values.boolean, False)
-    token: str | None = _option("token", values.one_of("sas"))
+    token: str | None = _option("token", values.one_of("sas", "entra"))
+    token_command: str | None = _option("tokenCommand", values.command, secret=True)
+    token_scope: str | None = _option("tokenScope", values.text)
     tls_ca: str | None = _option("tls.ca", values.local_file)
     tls_cert: str | None = _option("tls.cert", values.local_file)
     tls_key: str | None = _option("tls.key", values.local_file)
@@ -71,7 +77,9 @@ class PeerOptions:
             OptionError: an option is unknown, missing, or has a value that is not allowed. The text shows no secret value.
         """
         known = {each.metadata["name"].lower(): each for each in fields(cls)}
-        if not given or any(name.lower().startswith(_OF_TABLE) for name in given):
+        if not given or any(
+            name.lower().startswith(_OF_TABLE) or name.lower() in _TABLES_OWN for name in given
+        ):
             raise OptionError(
                 "there are no options: Spark does not pass those of CREATE TABLE to the readers and writers of a Python data "
                 "source, so use CREATE TEMPORARY VIEW ... USING amqp10 OPTIONS (url '...', ...), or format(\"amqp10\")"
@@ -95,24 +103,38 @@ class PeerOptions:
     def _check(self) -> None:
         self._require("url")
         where = self.parsed
-        if self.is_091 and self.token is not None:
-            raise self._no_091("token")
+        if self.is_091 and self.has_tokens:
+            raise self._no_091("token" if self.token is not None else "tokenCommand")
         if self.secret_env and self.secret_file:
             raise OptionError(
                 "options 'secretEnv' and 'secretFile' both name the place of the password: give one"
             )
         if (self.secret_env or self.secret_file) and not self.username:
             raise OptionError("options 'secretEnv' and 'secretFile' need option 'username' too")
-        if self.token is not None and not (self.username and (self.secret_env or self.secret_file)):
-            raise OptionError(
-                "option 'token' needs a key for its signature: give the name of the key in option 'username', and its place in "
-                "option 'secretEnv' or 'secretFile'"
-            )
+        self._check_tokens(where)
         if self.username and where.username is not None:
             raise OptionError("the URL names a user, and so does option 'username': give one")
         if not self.connect_timeout or not self.idle_timeout:
             raise OptionError(
                 f"options 'connectTimeout' = {self.connect_timeout:g} and 'idleTimeout' = {self.idle_timeout:g}: expected more than 0 seconds"
+            )
+
+    def _check_tokens(self, where: Url) -> None:
+        if self.token is not None and self.token_command is not None:
+            raise OptionError("options 'token' and 'tokenCommand' both name the source of tokens: give one")
+        if self.token_scope is not None and self.token != "entra":
+            raise OptionError("option 'tokenScope' needs 'token' = 'entra'")
+        if (self.token == "entra" or self.token_command is not None) and (
+            self.secret_env or self.secret_file or where.username is not None
+        ):
+            raise OptionError(
+                "the identity is that of a token, and the options have a password too: leave out 'secretEnv' and 'secretFile', and the "
+                "user of the URL"
+            )
+        if self.token == "sas" and not (self.username and (self.secret_env or self.secret_file)):
+            raise OptionError(
+                "option 'token' needs a key for its signature: give the name of the key in option 'username', and its place in "
+                "option 'secretEnv' or 'secretFile'"
             )
 
     def _require(self, name: str) -> None:
@@ -132,6 +154,11 @@ class PeerOptions:
         return self.url.lower().startswith("amqp091")
 
     @property
+    def has_tokens(self) -> bool:
+        """Whether the identity of this client is that of tokens."""
+        return self.token is not None or self.token_command is not None
+
+    @property
     def parsed(self) -> Url:
         """The parsed URL; for AMQP 0-9-1 the virtual host is its address."""
         return parse_url(self.url, schemes_of("amqp091"))
@@ -147,7 +174,7 @@ class PeerOptions:
         Raises:
             OptionError: the password cannot be read.
         """
-        if self.username is None or self.token is not None:
+        if self.username is None or self.has_tokens:
             return self.url
         scheme, _, rest = self.url.partition("://")
         password = self.password()
@@ -185,6 +212,7 @@ class ReadOptions(PeerOptions):
     include_raw: bool = _option("includeRaw", values.boolean, False)
     property_types: bool = _option("propertyTypes", values.boolean, False)
     body_json: bool = _option("bodyJson", values.boolean, False)
+    source_columns: bool = _option("sourceColumns", values.boolean, False)
     maps: bool = _option("maps", values.boolean, True)
     columns: tuple[str, ...] | None = _option("columns", values.names)
     property_columns: tuple[tuple[str, str], ...] = _option("propertyColumns", values.typed_columns, ())
@@ -223,7 +251,7 @@ class QueueOptions(ReadOptions):
     min_rows: int | None = _option("minRowsPerTrigger", values.count(1))
     max_trigger_delay: float = _option("maxTriggerDelay", values.seconds, 900.0)
     backlog_delay: float = _option("backlogDelay", values.seconds, 2.0)
-    min_partitions: int = _option("minPartitions", values.count(1), 1)
+    min_partitions: int | None = _option("minPartitions", values.count(1))
     available_now_idle: float = _option("availableNowIdle", values.seconds, 5.0)
     available_now_timeout: float = _option("availableNowTimeout", values.seconds, 600.0)
 

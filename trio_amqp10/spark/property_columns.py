@@ -106,6 +106,10 @@ def _timestamp(microseconds: int) -> Timestamp:
     return Timestamp(microseconds // 1000)
 
 
+def _octets(value: bytes | str) -> bytes:
+    return value.encode() if isinstance(value, str) else bytes(value)
+
+
 def _signed(bits: int) -> Callable[[Any], int | None]:
     return _whole(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
@@ -125,11 +129,16 @@ _KINDS: Final = {
     "string": _Kind(pa.string(), to_text, str),
     "symbol": _Kind(pa.string(), to_text, Symbol),
     "uuid": _Kind(pa.string(), _uuid, uuid.UUID),
-    "binary": _Kind(pa.binary(), _of(bytes), bytes),
+    "binary": _Kind(pa.binary(), _of(bytes), _octets),
     "timestamp": _Kind(_TIME, _time, _timestamp),
 }
 KINDS: Final = frozenset(_KINDS)
 ARROW_TYPES: Final[dict[str, pa.DataType]] = {name: kind.arrow for name, kind in _KINDS.items()}
+
+
+def taker_of(kind: str) -> Callable[[Any], Any]:
+    """Return what converts an AMQP value to one of a column, or to None if it does not fit."""
+    return _KINDS[kind].take
 
 
 def column_reader(declared: Declared) -> Callable[[bytes, Any], tuple[Any, ...]]:

@@ -3,7 +3,9 @@
 Spark notifies a listener of each batch, with its offsets. A receiver writes its figures into a file beside the spool
 (``receiving_figures``). Both are combined here by the id of the spool, which is in the offsets.
 
-Knows the progress of queries as JSON, and that file; imports PySpark only to watch a session.
+What waits is computed from the files of the spool (``spool_figures``), of a folder or of an object store.
+
+Knows the progress of queries as JSON, and those files; imports PySpark only to watch a session.
 """
 
 from __future__ import annotations
@@ -13,24 +15,32 @@ import logging
 import math
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
+
+from .option_values import location
+from .spool import SpoolError
+from .spool_figures import lanes_waiting, own_waiting, parsed, reports, spool_id
+from .storage import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from pyspark.sql import SparkSession
 
+    from .spool import Waiting
+    from .storage import Store
+
 _log = logging.getLogger("trio_amqp10.spark")
 
-_FILE: Final = "metrics.json"
-_IDENTITY: Final = "spool.json"
 _SILENT: Final = 60.0
 """Seconds after which a lane counts as one without a receiver.
 
 A receiver writes its figures at least every ten seconds.
 """
+_AGE: Final = 10.0
+"""Seconds for which figures of an object store are used again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,14 +53,15 @@ class QueryFigures:
         rows: the rows of the batch, from all sources.
         rows_per_second: the rows that Spark processed a second; 0.0 for a batch without rows.
         waiting: the rows of sources of this format that are not in a batch yet; None if there is no such source.
-        lag_seconds: for how long the oldest row has waited in the spool. This and all following figures are None
-            if the query has no spool among the watched folders.
+        lag_seconds: for how long the oldest row that is in no batch has waited in the spool; 0.0 if there is none. This and
+            all following figures are None if the query has no spool among the watched ones.
+        lanes: the rows of each lane that are in no batch, by the name of the lane; empty for a spool without lanes.
         depth: the messages that wait at the peer, by its last flow; 0 if it does not report them.
         received: the messages that came since the receiver was started, including redeliveries.
         duplicates: the messages that were dropped, because the spool had them already.
         rejected: the messages that could not be decoded, and were rejected.
         reconnects: the connections that were opened after the first.
-        full: whether the spool is full.
+        full: whether the spool is full. From ``depth`` on, figures are those of receivers, and None if there is none.
     """
 
     query: str
@@ -59,6 +70,7 @@ class QueryFigures:
     rows_per_second: float
     waiting: int | None = None
     lag_seconds: float | None = None
+    lanes: Mapping[str, int] | None = None
     depth: int | None = None
     received: int | None = None
     duplicates: int | None = None
@@ -74,6 +86,8 @@ class QueryFigures:
             parts.append(f"{self.waiting:,} rows wait")
         if self.lag_seconds is not None:
             parts.append(f"the oldest for {self.lag_seconds:.1f} s")
+        if self.lanes:
+            parts.append(f"in {len(self.lanes)} lanes")
         if self.depth:
             parts.append(f"{self.depth:,} messages wait at the peer")
         counted = (
@@ -95,11 +109,16 @@ class QueryWatch:
 
     Args:
         session: the session whose queries are watched.
-        spools: the folders of ``spool`` options, as this process sees them.
+        spools: the folders or URIs of ``spool`` options, as this process sees them. From an object store, files are read at most every ten
+            seconds.
         on_figures: called with the figures of each report; an exception that it raises is logged.
 
     Attributes:
         latest: the last figures by name of the query, or by id if it has no name.
+
+    Raises:
+        SpoolError: a URI cannot be used.
+        ValueError: a URI has an unknown scheme.
     """
 
     def __init__(
@@ -110,7 +129,7 @@ class QueryWatch:
     ) -> None:
         self.latest: dict[str, QueryFigures] = {}
         self._session = session
-        self._spools = [Path(each) for each in spools]
+        self._spools = [WatchedSpool(open_store(location(str(each)))) for each in spools]
         self._on_figures = on_figures
         self._listener = _listener(self._report)
         session.streams.addListener(self._listener)
@@ -162,43 +181,101 @@ def _listener(report: Callable[[str], None]) -> Any:
     return Listener()
 
 
-def figures_of(progress: Mapping[str, Any], spools: list[Path]) -> QueryFigures:
-    """Combine Spark's report on a query with the figures of its receivers.
+class _Found(NamedTuple):
+    """What waits in a spool and in its lanes, and the reports of receivers."""
+
+    own: Waiting
+    lanes: dict[str, Waiting]
+    heard: list[dict[str, Any]]
+
+
+class WatchedSpool:
+    """The figures of one spool; those of an object store are kept for a while.
+
+    Args:
+        store: of the spool.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._id: str | None = None
+        self._read_at: float | None = None
+        self._found: _Found | None = None
+
+    def figures(self, ends: list[dict[str, Any]]) -> _Found | None:
+        """Return the figures, given the offsets up to which a query has taken rows.
+
+        None if the offsets belong to other spools, or the store cannot be read just now.
+        """
+        try:
+            if self._id is None:
+                self._id = spool_id(self._store)
+            end = next(
+                (each for each in ends if self._id is not None and each.get("spool") == self._id), None
+            )
+            if end is None:
+                return None
+            now = time.monotonic()
+            if self._read_at is None or not self._store.remote or now - self._read_at >= _AGE:
+                self._read_at = now
+                self._found = self._read(end)
+        except (OSError, SpoolError) as wrong:
+            _log.warning("the figures of %s cannot be read now: %s", self._store.where, wrong)
+        return self._found
+
+    def _read(self, end: dict[str, Any]) -> _Found:
+        found = [parsed(octets) or {} for octets in reports(self._store).values()]
+        heard = [each for each in found if time.time() - each.get("at", 0.0) < _SILENT]
+        row, lanes = end.get("seq"), end.get("lanes")
+        own = own_waiting(self._store, row if isinstance(row, int) else None)
+        return _Found(own, lanes_waiting(self._store, lanes) if isinstance(lanes, dict) else {}, heard)
+
+
+def figures_of(progress: Mapping[str, Any], spools: list[WatchedSpool]) -> QueryFigures:
+    """Combine Spark's report on a query with the figures of its spools.
 
     Args:
         progress: the report, from JSON.
-        spools: the folders with the files of figures.
+        spools: the watched spools.
     """
     waiting: int | None = None
-    named: set[str] = set()
+    ends: list[dict[str, Any]] = []
     sources: list[dict[str, Any]] = progress.get("sources") or []
     for source in sources:
         end, latest = _offset(source.get("endOffset")), _offset(source.get("latestOffset"))
         if end is None:
             continue
-        if isinstance(end.get("spool"), str):
-            named.add(end["spool"])
+        ends.append(end)
         rows = _between(end, end if latest is None else latest)
         if rows is not None:
             waiting = rows + (waiting or 0)
-    reports = [each for folder in spools for each in _metrics(folder, named)]
-    summed: dict[str, Any] = {}
-    if reports:
-        summed = {
-            name: sum(each[name] for each in reports)
-            for name in ("depth", "received", "duplicates", "rejected")
-        }
-        summed["reconnects"] = sum(max(0, each["connections"] - 1) for each in reports)
-        summed["lag_seconds"] = max(each["lag_seconds"] for each in reports)
-        summed["full"] = any(each["full"] for each in reports)
+    found = [figures for each in spools if (figures := each.figures(ends)) is not None]
     return QueryFigures(
         query=str(progress.get("name") or progress["id"]),
         batch=int(progress["batchId"]),
         rows=int(progress.get("numInputRows") or 0),
         rows_per_second=_rate(progress.get("processedRowsPerSecond")),
         waiting=waiting,
-        **summed,
+        **(_summed(found) if found else {}),
     )
+
+
+def _summed(found: list[_Found]) -> dict[str, Any]:
+    every = [each for own, lanes, _ in found for each in (own, *lanes.values())]
+    since = min([each.since for each in every if each.since is not None], default=None)
+    summed: dict[str, Any] = {
+        "lag_seconds": 0.0 if since is None else round(max(0.0, time.time() - since), 3),
+        "lanes": {lane: waits.rows for _, lanes, _ in found for lane, waits in lanes.items()},
+    }
+    heard = [each for _, _, reported in found for each in reported]
+    if heard:
+        summed |= {
+            name: sum(each.get(name, 0) for each in heard)
+            for name in ("depth", "received", "duplicates", "rejected")
+        }
+        summed["reconnects"] = sum(max(0, each.get("connections", 0) - 1) for each in heard)
+        summed["full"] = any(each.get("full") for each in heard)
+    return summed
 
 
 def _rate(value: Any) -> float:
@@ -236,25 +313,3 @@ def _between(end: dict[str, Any], latest: dict[str, Any]) -> int | None:
 def _first_row(epoch: str) -> int:
     """Return the first row of a lane's epoch, from its name (``manifest_catalog``)."""
     return int(epoch.split("-")[-2])
-
-
-def _metrics(folder: Path, named: set[str]) -> list[dict[str, Any]]:
-    """Return the figures of a spool: its own, and those of each lane with a receiver.
-
-    Empty if the id of the spool is not among ``named``.
-    """
-    own = _read(folder / _FILE)
-    found = [own] if own.get("spool") in named else []
-    if _read(folder / _IDENTITY).get("spool") in named:
-        lanes = map(_read, sorted(folder.glob(f"lanes/*/{_FILE}")))
-        found += [each for each in lanes if time.time() - each.get("at", 0.0) < _SILENT]
-    return found
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Return the object in a file of JSON; an empty one if it cannot be read just now."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}

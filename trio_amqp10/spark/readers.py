@@ -43,7 +43,12 @@ if TYPE_CHECKING:
     from .options import BrowseOptions, QueueOptions
 
 _MOST_ROWS: Final = 100_000
-"""The most rows of a partition."""
+"""The most rows of a task."""
+_ROWS_OF_A_TASK: Final = 10_000
+_OCTETS_OF_A_TASK: Final = 8 * 2**20
+"""The rows or octets that are worth a task: with fewer, starting it takes as long as decoding them."""
+_MOST_TASKS: Final = 64
+"""The most tasks of a batch without ``minPartitions``, unless they would have more than ``_MOST_ROWS``."""
 _INLINE_BYTES: Final = 64 * 2**20
 """The most octets of a batch that travels inside its partitions."""
 
@@ -134,10 +139,18 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return backlog.offset(backlog.end(backlog.low()))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """Return where the rows of a batch are, in about ``minPartitions`` groups."""
+        """Return where the rows of a batch are, in a group for each task.
+
+        There are about ``minPartitions`` groups, or as many as the rows and octets are worth. Spark does not tell a Python source how
+        many cores there are; tasks that find no core wait.
+        """
         backlog = self._backlog()
         first, last = backlog.position(start), backlog.position(end)
-        groups = _grouped(backlog.slices(first, last), self._options.min_partitions)
+        slices = backlog.slices(first, last)
+        least = self._options.min_partitions
+        if least is None:
+            least = _tasks(sum(each.stop - each.start for each in slices), backlog.octets(first, last))
+        groups = _grouped(slices, least)
         if self._options.spool_transport == "inline":
             groups = [list(map(inlined, group)) for group in groups]
         return [SpoolPartition(group) for group in groups]
@@ -182,6 +195,11 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Return the rows of a partition; the same ones in each attempt."""
         assert isinstance(partition, SpoolPartition)
         return SegmentReader(self._options).read(partition.slices)
+
+
+def _tasks(rows: int, octets: float) -> int:
+    """Return how many tasks these rows are worth."""
+    return max(1, min(_MOST_TASKS, max(rows // _ROWS_OF_A_TASK, int(octets) // _OCTETS_OF_A_TASK)))
 
 
 def _grouped(slices: list[Slice], least: int) -> list[list[Slice]]:

@@ -31,8 +31,10 @@ from trio_amqp10.core.errors import RemoteProtocolError
 
 from . import section_columns
 from .arrow_arrays import Opaque, bodies, headers, maps, properties
+from .options import LogOptions
 from .property_columns import ARROW_TYPES, column_reader
 from .schema import read_schema
+from .source_columns import SOURCE_COLUMNS, partition_of, source_arrays, source_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -98,6 +100,8 @@ _PLACES: Final = {
 _NO_SECTIONS: Final = (None,) * 11
 _DECLARED: Final = "propertyColumns"
 """The name of the item of a row for all property columns."""
+_SOURCE: Final = "sourceColumns"
+"""The name of the item of a row for all source columns."""
 
 
 class RowMaker:
@@ -130,6 +134,11 @@ class RowMaker:
         self._declared = options.property_columns
         if self._declared:
             wanted.append((_DECLARED, APPLICATION_PROPERTIES, column_reader(self._declared)))
+        self._source = [name for name in SOURCE_COLUMNS if options.source_columns and name in names]
+        if self._source:
+            wanted.append((_SOURCE, ANNOTATIONS, source_reader(self._source)))
+            streams = options.super_streams if isinstance(options, LogOptions) else None
+            self._partition = partition_of(self._address, streams or ())
         self._arrays = [name for name, _, _ in wanted]
         self._only_body = not (self._has_properties or wanted)
         self._readers: list[Reader] = [
@@ -242,6 +251,9 @@ class RowMaker:
             column = [row[item] for row in rows.sections]
             if name == _DECLARED:
                 made |= self._property_columns(column)
+                continue
+            if name == _SOURCE:
+                made |= source_arrays(self._source, column, self._partition)
                 continue
             made[name] = headers(column) if name == "header" else maps(column)
         around: dict[str, Callable[[], Any]] = {

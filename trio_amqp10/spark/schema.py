@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from .options import OptionError
 from .property_columns import ARROW_TYPES
+from .source_columns import SOURCE_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -82,12 +83,14 @@ def read_schema(options: ReadOptions) -> pa.Schema:
             if options.property_types:
                 columns[f"{name}_types"] = _MAP
     columns |= _AROUND
+    if options.source_columns:
+        columns |= SOURCE_COLUMNS
     if options.include_raw:
         columns["raw"] = pa.binary()
     if options.on_decode_error == "deadletter-column":
         columns["decode_error"] = pa.string()
     declared = {key: ARROW_TYPES[kind] for key, kind in options.property_columns}
-    _check_keys(declared)
+    _check_keys(declared, SOURCE_COLUMNS if options.source_columns else ())
     chosen = options.columns
     if chosen is not None:
         columns |= _BY_NAME | declared
@@ -101,9 +104,9 @@ def read_schema(options: ReadOptions) -> pa.Schema:
     return pa.schema(list(columns.items()))
 
 
-def _check_keys(keys: Iterable[str]) -> None:
+def _check_keys(keys: Iterable[str], more: Iterable[str] = ()) -> None:
     """Raise an error if a key is the name of another column (Spark ignores case)."""
-    taken = [key for key in keys if key.lower() in SINK_TYPES]
+    taken = [key for key in keys if key.lower() in SINK_TYPES or key.lower() in more]
     if taken:
         raise OptionError(
             f"option 'propertyColumns': {taken[0]!r} is a column already; the property is in column 'application_properties'"
@@ -119,7 +122,11 @@ _KINDS: Final = {
     "number": "a whole number",
     "real": "a number",
     "time": "a timestamp with a zone: a sink does not know that of the session, so cast timestamp_ntz to timestamp",
-    "map": "a map with string keys",
+    "properties map": "a map with string keys, and with values that are booleans, numbers (no decimals), strings, binary or timestamps "
+    "with a zone: cast the others to one of these",
+    "annotations map": "a map with string keys, and with values that are booleans, numbers (no decimals), strings, binary, timestamps "
+    "with a zone, or arrays, structs and maps of these: cast the others to one of these",
+    "types map": "a map with string keys and string values",
     "struct": "a struct",
 }
 _FIELDS: Final = {
@@ -157,8 +164,9 @@ SINK_TYPES: Final = {
     "properties": "struct",
     **_FIELDS,
     **{name: kind for name, kind in _HEADER_FIELDS.items() if name in ("durable", "priority", "ttl")},
-    **dict.fromkeys(MAPS, "map"),
-    **{f"{name}_types": "map" for name in MAPS},
+    **dict.fromkeys(MAPS, "annotations map"),
+    "application_properties": "properties map",
+    **{f"{name}_types": "types map" for name in MAPS},
     "address": "text",
     "seq": "number",
     "received_at": "time",
@@ -176,6 +184,10 @@ Fields of header and properties may be top-level columns.
 
 def _is(kind: str, what: pa.DataType) -> bool:
     types = pa.types
+    if types.is_null(what):
+        return True  # a column of nulls, as lit(None) makes it
+    if kind.endswith(" map"):
+        return bool(types.is_map(what)) and _is("text", what.key_type) and _is_value(kind, what.item_type)
     texts = types.is_string(what) or types.is_large_string(what)
     return bool(
         {
@@ -185,10 +197,25 @@ def _is(kind: str, what: pa.DataType) -> bool:
             "number": types.is_integer(what),
             "real": types.is_integer(what) or types.is_floating(what),
             "time": types.is_timestamp(what) and what.tz is not None,
-            "map": types.is_map(what),
             "struct": types.is_struct(what),
         }[kind]
     )
+
+
+def _is_value(kind: str, what: pa.DataType) -> bool:
+    """Whether values of a map of this kind may be of an Arrow type."""
+    if kind == "types map":
+        return _is("text", what)
+    if any(_is(each, what) for each in ("octets", "truth", "real", "time")):
+        return True
+    if kind == "properties map":
+        return False  # 3.2.5: only simple types
+    if pa.types.is_list(what):
+        return _is_value(kind, what.value_type)
+    if pa.types.is_struct(what):
+        variant = any(b"variant" in (each.metadata or {}) for each in what)  # which only Spark can decode
+        return not variant and all(_is_value(kind, each.type) for each in what)
+    return _is(kind, what)
 
 
 _BY_TYPE: Final = {
@@ -225,6 +252,8 @@ def check_sink(
         )
     for each in schema:
         kind = declared.get(each.name) or SINK_TYPES.get(each.name)
+        if kind is None and SOURCE_COLUMNS.get(each.name) == each.type:
+            continue  # a row of a source, which keeps its annotations in a map
         if kind is None:
             if not ignore_unknown:
                 raise OptionError(
@@ -233,7 +262,7 @@ def check_sink(
                 )
         elif not _is(kind, each.type):
             raise OptionError(f"column {each.name!r} is {each.type}, and must be {_KINDS[kind]}")
-        elif kind == "struct":
+        elif pa.types.is_struct(each.type):
             _check_struct(each.name, each.type, _FIELDS if each.name == "properties" else _HEADER_FIELDS)
     names = set(schema.names)
     _check_whole(names, has_address=has_address)

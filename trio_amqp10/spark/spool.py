@@ -32,7 +32,7 @@ import threading
 import time
 import uuid
 from bisect import bisect_right
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -84,6 +84,50 @@ class Slice(NamedTuple):
     start: int
     stop: int
     first: int
+
+
+class Waiting(NamedTuple):
+    """Rows that wait for their consumption.
+
+    Attributes:
+        rows: how many.
+        octets: the octets of their segments.
+        since: when the oldest was written, in seconds since 1970; None if there are none.
+    """
+
+    rows: int
+    octets: int
+    since: float | None
+
+
+def rows_waiting(folder: Path, row: int | None = None) -> Waiting:
+    """Return the rows of a spool that wait, by the names of its files.
+
+    The spool may be open in another process.
+
+    Args:
+        folder: of the spool.
+        row: rows below it do not wait; None for what the spool has noted as consumed.
+
+    Raises:
+        OSError: the folder cannot be read.
+    """
+    names = [path.name for path in folder.iterdir()]
+    lows = [int(match[1]) for match in map(_LOW.fullmatch, names) if match is not None]
+    at = max(lows, default=0) if row is None else row
+    found = sorted(
+        (int(match[1]), int(match[2]), match[0])
+        for match in map(_SEGMENT.fullmatch, names)
+        if match is not None and int(match[2]) > at
+    )
+    rows, octets, times = 0, 0, list[float]()
+    for first, end, name in found:
+        with suppress(FileNotFoundError):  # deleted meanwhile
+            state = (folder / name).stat()
+            rows += end - max(first, at)
+            octets += state.st_size
+            times.append(state.st_mtime)
+    return Waiting(rows, octets, min(times, default=None))
 
 
 class Spool:
@@ -367,6 +411,17 @@ class Spool:
                 )
             )
         return parts
+
+    def octets(self, start: int, stop: int) -> float:
+        """Return about how many octets rows ``start`` to ``stop - 1`` have."""
+        with self._guard:
+            return sum(
+                [
+                    each.size * (min(stop, each.end) - max(start, each.first)) / (each.end - each.first)
+                    for each in self._segments
+                    if each.first < stop and start < each.end
+                ]
+            )
 
     def kept(self, row: int, rows: int) -> list[Slice]:
         """Return where the last rows before ``row`` are, at most so many that still exist."""

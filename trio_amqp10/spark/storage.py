@@ -17,8 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import unquote, urlsplit
 
-import pyarrow as pa
-
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.paths import local_path, scheme_of
 
@@ -28,6 +26,7 @@ from .spool import SpoolError, SpoolFullError
 if TYPE_CHECKING:
     from typing import BinaryIO
 
+    import pyarrow as pa
     from pyarrow.fs import FileSystem
 
 _log = logging.getLogger("trio_amqp10.spark")
@@ -151,6 +150,8 @@ def open_source(source: str) -> pa.NativeFile:
         FileNotFoundError: the name does not exist.
         OSError: the name cannot be read.
     """
+    import pyarrow as pa  # slow to import, and names of a folder do not need it
+
     if not is_remote(source):
         return pa.memory_map(source)
     filesystem, path = _filesystem(source)
@@ -167,6 +168,7 @@ def _filesystem(uri: str) -> tuple[FileSystem, str]:
 
 @lru_cache(maxsize=16)
 def _client(host: str, query: str) -> tuple[FileSystem, str]:
+    import pyarrow as pa
     from pyarrow import fs  # slow to import, and folders do not need it
 
     # With this parameter a put to S3 is one request, not three.

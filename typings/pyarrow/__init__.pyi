@@ -11,11 +11,15 @@ class ArrowInvalid(ValueError, ArrowException): ...
 
 class DataType:
     tz: str | None
+    key_type: DataType
+    item_type: DataType
+    value_type: DataType
     def __iter__(self) -> Iterator[Field]: ...
 
 class Field:
     name: str
     type: DataType
+    metadata: dict[bytes, bytes] | None
 
 class Schema:
     names: list[str]

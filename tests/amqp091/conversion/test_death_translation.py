@@ -1,4 +1,4 @@
-"""The history of a dead message in both protocols: its types, what comes back, and entries that are none."""
+"""Histories of deaths from 0-9-1 to 1.0 and back: types, and entries in error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Frames: what is written is read, and a bad head is refused before its payload is awaited."""
+"""Frames of 0-9-1: each is read as it was written; a bad head is refused at once.
+
+The payload of a frame with a bad head is not awaited.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine writes becomes frames of the draft: dispositions with extents, options of a flow."""
+"""Dispositions as frames of the draft: extents, size, and when there is none."""
 
 # pyright: reportUnusedExpression=false
 

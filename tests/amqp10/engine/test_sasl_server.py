@@ -32,7 +32,7 @@ def plain(message: bytes | None) -> bytes:
 
 
 def listen(*mechanisms: sasl.ServerMechanism, **limits: Any) -> sasl.SaslServer:
-    """A server whose list of mechanisms has gone out already."""
+    """Return a server that has already sent its list of mechanisms."""
     server = sasl.SaslServer(mechanisms or sasl.Server(USERS).offer(secure=True), **limits)
     server.data_to_send()
     return server
@@ -290,7 +290,7 @@ def test_server_blames_the_system_when_a_question_is_abandoned() -> None:
 
 
 class Clumsy(CountServer):
-    """Trips where it is told to."""
+    """A mechanism that raises an exception at the given step."""
 
     def __init__(self, at: str) -> None:
         super().__init__(1)

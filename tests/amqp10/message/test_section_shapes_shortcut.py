@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 READERS = {
-    0x72: usual_readers._read_annotations,
+    0x72: usual_readers.read_annotations,
     0x73: read_properties,
-    0x74: usual_readers._read_application_properties,
+    0x74: usual_readers.read_application_properties,
 }
 read_spans = sections._read_usual_spans
 

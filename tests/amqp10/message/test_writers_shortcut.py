@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.amqp10.wire.strategies import modest_values, scalars
 from trio_amqp10.amqp10.message import Data, Message
-from trio_amqp10.amqp10.message.writers_shortcut import usual_payload
+from trio_amqp10.amqp10.message.message import usual_payload
 from trio_amqp10.amqp10.wire.values import Symbol, ULong
 from trio_amqp10.core.errors import LocalProtocolError
 
@@ -59,12 +59,36 @@ arguments: dict[str, st.SearchStrategy[Any]] = {
     | st.builds(dict, st.lists(st.tuples(st.text(max_size=2), st.none()), max_size=200)),
     "footer": maps,
 }
+short_properties = st.dictionaries(
+    st.text(max_size=40),
+    st.text(max_size=40) | st.integers(-300, 300) | st.booleans() | st.floats(),
+    max_size=8,
+)
 
 
 @given(given_=st.fixed_dictionaries({}, optional=arguments))
 def test_message_is_written_as_in_the_general_way(given_: dict[str, Any]) -> None:
     try:
         made = Message(**given_)
+    except LocalProtocolError:  # a date outside the range of a timestamp
+        return
+    short = tried(made.to_payload)
+    with general():
+        assert short == tried(made.to_payload)
+
+
+@given(
+    given_=st.fixed_dictionaries({}, optional=arguments | {"application_properties": short_properties}),
+    before=st.integers(1_000, 2_100),
+)
+def test_message_with_many_octets_before_its_body_is_written_as_in_the_general_way(
+    given_: dict[str, Any], before: int
+) -> None:
+    """Where the compiled writer has no more room for the next value, at each value that there is."""
+    try:
+        made = Message(
+            **given_ | {"body": b"body", "footer": None, "annotations": {"x-opt-long": bytes(before)}}
+        )
     except LocalProtocolError:  # a date outside the range of a timestamp
         return
     short = tried(made.to_payload)

@@ -1,4 +1,4 @@
-"""Classes of fields: dataclasses, NamedTuples and TypedDicts, as lists, maps and single values."""
+"""Dataclasses, NamedTuples and TypedDicts as lists, maps and single values."""
 
 from __future__ import annotations
 

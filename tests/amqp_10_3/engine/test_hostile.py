@@ -1,4 +1,7 @@
-"""Whatever a peer of 10.3 sends, in whatever pieces: events, arrivals and closes, or ``ReplyError``; nothing else, and bounded."""
+"""Any octets from a peer of 10.3, in pieces of any size, have one bounded outcome.
+
+The outcome is events, arrivals and closes, or a ``ReplyError``.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ def engine_in(state: str) -> Engine:
 
 
 def outcome(state: str, octets: bytes, step: int) -> tuple[Any, ...]:
-    """All that an engine does with octets that come in pieces."""
+    """Return all effects that octets in pieces have on an engine."""
     engine = engine_in(state)
     told: list[str] = []
     for start in range(0, len(octets), step):

@@ -1,4 +1,7 @@
-"""Declared queues with the limits of RabbitMQ's; ``tests/interop/test_exchanges.py`` asks a live one."""
+"""Declared queues that expire and drop messages as RabbitMQ's queues do.
+
+``tests/interop/test_exchanges.py`` asks a live RabbitMQ.
+"""
 
 from __future__ import annotations
 

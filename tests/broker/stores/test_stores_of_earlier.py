@@ -196,6 +196,21 @@ async def test_links_go_on_where_they_were_at_both_ends(found: Found) -> None:
     copy.close()
 
 
+async def test_redirect_is_kept_in_a_store_that_had_no_table_for_it(found: Found) -> None:
+    url = "amqp://b.example:5672/orders"
+    async with found.container.connect():
+        await found.container.management.redirect("orders", url)
+    found.store.close()
+    with SqliteStore(found.folder / "container.sqlite") as store:
+        container = Container("house", store=store, wall_clock=lambda: BORN)
+        queue = container.add_queue("orders", durable=True)
+        async with container.connect() as conn:
+            assert (await container.management.queue("orders")).redirect == url
+            assert len(queue) == 9
+            with pytest.raises(amqp.LinkRedirectError):
+                await conn.open_receiver("orders").__aenter__()
+
+
 # -- what cannot be read --------------------------------------------------------------------------
 
 

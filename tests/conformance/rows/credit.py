@@ -71,14 +71,14 @@ REQUIREMENTS = [
     need(
         "2.6.7-2",
         MAY,
-        "only the sender changes it of itself",
+        "only the sender changes the delivery-count by itself",
         "count_of_a_sender_is_changed_by_no_flow_of_the_receiver",
         "drained_gives_the_credit_up_and_says_so",
     ),
     need(
         "2.6.7-3",
         RULE,
-        "the receiver's is the last one that it received, and one more for each delivery since",
+        "the delivery-count of the receiver is the last value that it received, plus one for each delivery since",
         "flow_of_a_receiver_says_the_last_count_that_it_knows",
         "drain_ends_when_the_sender_gives_the_credit_up",
     ),
@@ -135,7 +135,7 @@ REQUIREMENTS = [
     need(
         "2.6.7-6",
         MUST,
-        "it sets its credit by the formula: the receiver's count and credit, less its own count",
+        "the sender sets its credit by the formula: the receiver's count and credit, less its own count",
         "credit_is_the_formula_of_the_standard",
         "credit_that_crossed_what_was_sent_is_less_by_that",
         mutants=(
@@ -236,7 +236,7 @@ REQUIREMENTS = [
         "row_46_excess_is_accepted_when_we_lowered_credit_with_transfers_in_flight",
         "row_46_excess_is_accepted_when_credit_was_lowered_in_steps",
         "[link-credit]",
-        gap="they are taken; what no credit has covered detaches",
+        gap="they are accepted; a delivery that no credit has covered detaches the link",
     ),
     need(
         "2.6.7-16",
@@ -281,7 +281,7 @@ REQUIREMENTS = [
     need(
         "2.6.8-1",
         RULE,
-        "credit, a wait and a drain ask for messages with a time-out, and the answer leaves no doubt",
+        "a receiver gets messages with a time-out by credit, a wait and a drain, and the answer leaves no doubt",
         "drain_returns_what_still_came",
         "drain_ends_when_all_the_credit_is_used",
         "queue_answers_a_drain_when_it_is_empty_and_gives_what_it_has_first",

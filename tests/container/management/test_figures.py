@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 
 import pytest
 
+import trio_amqp10 as amqp
 from trio_amqp10.amqp091.server.connection import ServedConnection
 from trio_amqp10.amqp_10_3.server.connection import ServedConnection103
 from trio_amqp10.amqp_fast.server.connection import ServedConnection as ServedFast
@@ -82,3 +84,20 @@ async def test_sum_over_queues_is_right_because_the_rest_has_no_label() -> None:
 def test_every_protocol_has_a_label() -> None:
     served = (ServedConnection, ServedConnection103, ServedFast)
     assert set(PROTOCOLS) == {"AMQP 1.0", *(each.protocol for each in served)}
+
+
+async def test_breaches_that_are_tolerated_are_counted_by_rule_of_open_and_ended_connections() -> None:
+    [breaches] = [figure for figure in FIGURES if figure.prometheus == "amqp10_tolerated_breaches"]
+    container = Container()
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        for expected in (1, 2):
+            await sender.send(amqp.Message("x", annotations={"strange": 1}, priority=7))
+            found = dict(await _by_rule(container, breaches))
+            assert found.pop("annotation_keys") == expected
+            assert set(found.values()) == {0}
+    found = dict(await _by_rule(container, breaches))
+    assert (found["annotation_keys"], set(found)) == (2, {each.name for each in fields(amqp.Strict)})
+
+
+async def _by_rule(container: Container, figure: Figure) -> list[tuple[str, float]]:
+    return [(labels["rule"], count) for labels, count in figure.read(await container.management.survey())]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import sqlite3
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -11,12 +14,18 @@ import trio
 import trio_amqp10 as amqp
 from tests.container.clients import CLIENTS, Fields
 from trio_amqp10.broker.nodes.queue import Queue
+from trio_amqp10.broker.stores.base import StoreError
 from trio_amqp10.container import Container
 from trio_amqp10.container.management import ManagementError
 from trio_amqp10.sasl import Identity
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from trio.testing import MockClock
+
+    from trio_amqp10.broker.stores.base import Batch, Done
 
 THERE = "amqp://b.example:5673/orders"
 
@@ -166,3 +175,144 @@ async def test_operations_of_the_node() -> None:
         assert await ask("REDIRECT") == 200
         async with conn.open_sender("orders"):
             pass
+
+
+async def sent_away(container: Container, address: str = "orders") -> bool:
+    """Whether a new link is sent to another place."""
+    async with container.connect() as conn:
+        try:
+            async with conn.open_receiver(address):
+                return False
+        except amqp.LinkRedirectError as error:
+            return (error.network_host, error.port) == ("b.example", 5673)
+
+
+def made_by_the_program(container: Container) -> None:
+    container.add_queue("orders", durable=True)
+
+
+def declared(container: Container) -> None:
+    container.add_broker().declare_queue("orders", durable=True)
+
+
+def made_when_used(_container: Container) -> None: ...
+
+
+@pytest.mark.parametrize("make", [made_by_the_program, declared, made_when_used])
+async def test_redirect_is_there_again_after_a_restart(make: Callable[[Container], object]) -> None:
+    store = amqp.MemoryStore()
+    for life in range(4):
+        container = Container(store=store)
+        make(container)
+        if life == 0:
+            async with container.connect() as conn, conn.open_receiver("orders") as receiver:
+                await container.management.redirect("orders", THERE)
+                with pytest.raises(amqp.LinkRedirectError):
+                    await receiver.receive()
+        assert await sent_away(container) == (life < 3)
+        if life == 2:
+            await container.management.redirect("orders", None)
+            assert not await sent_away(container)
+
+
+async def test_redirect_of_a_queue_of_management_is_there_until_the_queue_is_deleted() -> None:
+    store = amqp.MemoryStore()
+    container = Container(store=store, strict=True)
+    await container.management.create_queue("orders")
+    await container.management.redirect("orders", THERE)
+    container = Container(store=store, strict=True)
+    assert await sent_away(container)
+    assert (await container.management.queue("orders")).redirect == THERE
+    await container.management.delete("orders")
+    await container.management.create_queue("orders")
+    assert not await sent_away(container)
+    assert not await sent_away(Container(store=store, strict=True))
+
+
+async def test_queue_that_comes_and_goes_stays_redirected() -> None:
+    container = Container()
+    async with container.connect() as conn, conn.open_sender("orders"):
+        await container.management.redirect("orders", THERE)
+    assert "orders" not in container.nodes
+    assert await sent_away(container)
+    await container.management.redirect("orders", None)
+    assert not await sent_away(container)
+    with pytest.raises(ManagementError, match="no queue 'orders'"):
+        await container.management.redirect("orders", None)
+
+
+@pytest.mark.logs_errors
+async def test_redirect_that_cannot_be_stored_is_refused_and_links_stay() -> None:
+    class FullStore(amqp.MemoryStore):
+        is_full = False
+
+        def write(self, batch: Batch, done: Done) -> None:
+            if self.is_full:
+                done(StoreError("the disk is full"))
+            else:
+                super().write(batch, done)
+
+    store = FullStore()
+    container = Container(store=store)
+    container.add_queue("orders")
+    assert not await sent_away(container)
+    store.is_full = True
+    with pytest.raises(ManagementError, match="cannot store the redirect: the disk is full") as refused:
+        await container.management.redirect("orders", THERE)
+    assert refused.value.reason == "store-failed"
+    assert not await sent_away(container)
+
+
+@pytest.mark.logs_errors
+async def test_damaged_redirect_is_logged_and_the_queue_is_here(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    with amqp.SqliteStore(path) as store:
+        container = Container(store=store)
+        container.add_queue("orders")
+        await container.management.redirect("orders", THERE)
+    with sqlite3.connect(path) as copy:
+        copy.execute("UPDATE redirects SET url = 'amqp://b.example'")
+    copy.close()
+    with amqp.SqliteStore(path) as store:
+        container = Container(store=store)
+        container.add_queue("orders")
+        assert not await sent_away(container)
+
+
+async def test_redirects_are_among_the_definitions() -> None:
+    container = container_with_orders()
+    container.add_broker().declare_queue("declared")
+    for name in ("orders", "declared"):
+        await container.management.redirect(name, THERE)
+    found = await container.management.export_definitions()
+    assert found["redirects"] == [{"name": name, "url": THERE} for name in ("orders", "declared")]
+    other = Container()
+    made = await other.management.import_definitions(found)
+    assert (made.made["redirects"], made.left_out) == (2, ())
+    assert await sent_away(other)
+    assert await sent_away(other, "declared")
+
+
+KILLED = """
+import os, signal, sys, trio
+from trio_amqp10 import Container, SqliteStore
+
+async def main():
+    container = Container(store=SqliteStore(sys.argv[1]))
+    container.add_queue("orders")
+    async with container.connect():
+        await container.management.redirect("orders", "amqp://b.example:5673/orders")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+trio.run(main)
+"""
+
+
+async def test_redirect_outlives_a_process_that_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    killed = await trio.run_process([sys.executable, "-c", KILLED, str(path)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    with amqp.SqliteStore(path) as store:
+        container = Container(store=store)
+        container.add_queue("orders")
+        assert await sent_away(container)

@@ -1,4 +1,4 @@
-"""Lists: whole, in pages, counted; without what their reader may not see."""
+"""Lists: whole, in pages, by one field, counted; without what their reader may not see."""
 
 from __future__ import annotations
 
@@ -10,30 +10,36 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trio_amqp10.container.management.errors import ManagementError
-from trio_amqp10.container.management.listing import Listing
+from trio_amqp10.container.management.listing import Kind, Listing
 from trio_amqp10.container.management.permissions import Permissions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
+
+    from trio_amqp10.container.management.listing import Found
 
 MAY_DO_ALL = Permissions(None)
 
 
 class Numbers:
-    """Entries that remember which of them were made."""
+    """Things that are numbers; it remembers which of them were described."""
 
     def __init__(self, count: int) -> None:
         self.count = count
-        self.made: list[int] = []
+        self.described: list[int] = []
 
-    def _make(self, number: int) -> int:
-        self.made.append(number)
-        return number
+    def _describe(self, thing: str) -> int:
+        self.described.append(int(thing))
+        return int(thing)
 
-    def find(self) -> Iterator[tuple[tuple[str, ...], Callable[[], int]]]:
-        """Return the entries."""
+    def _find(self) -> Iterator[Found]:
         for number in range(self.count):
-            yield (str(number),), lambda number=number: self._make(number)
+            yield (str(number),), str(number)
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of these things; the denominator is read without a description."""
+        return Kind(self._find, self._describe, {"denominator": lambda _: 1})
 
 
 class SomeVisible(Permissions):
@@ -62,7 +68,7 @@ class SomeVisible(Permissions):
 @given(count=st.integers(0, 30), size=st.integers(1, 7))
 def test_pages_have_every_entry_once_in_its_order(count: int, size: int) -> None:
     async def read() -> list[int]:
-        listing, found, more = Listing(Numbers(count).find, MAY_DO_ALL), list[int](), True
+        listing, found, more = Listing(Numbers(count).kind, MAY_DO_ALL), list[int](), True
         while more:
             page = await listing.page(len(found), size)
             assert len(page.items) == size or not page.more
@@ -74,28 +80,28 @@ def test_pages_have_every_entry_once_in_its_order(count: int, size: int) -> None
     assert trio.run(read) == list(range(count))
 
 
-async def test_page_makes_only_its_own_entries() -> None:
+async def test_page_describes_only_its_own_things() -> None:
     numbers = Numbers(100)
-    page = await Listing(numbers.find, MAY_DO_ALL).page(50, 3)
-    assert (page.items, page.more, numbers.made) == ((50, 51, 52), True, [50, 51, 52])
+    page = await Listing(numbers.kind, MAY_DO_ALL).page(50, 3)
+    assert (page.items, page.more, numbers.described) == ((50, 51, 52), True, [50, 51, 52])
 
 
-async def test_count_makes_no_entry() -> None:
+async def test_count_describes_nothing() -> None:
     numbers = Numbers(100)
-    assert await Listing(numbers.find, MAY_DO_ALL).count() == 100
-    assert numbers.made == []
+    assert await Listing(numbers.kind, MAY_DO_ALL).count() == 100
+    assert numbers.described == []
 
 
 async def test_list_can_be_read_again_and_is_made_anew() -> None:
     numbers = Numbers(2)
-    listing = Listing(numbers.find, MAY_DO_ALL)
+    listing = Listing(numbers.kind, MAY_DO_ALL)
     assert [number async for number in listing] == [0, 1]
     numbers.count = 3
     assert [number async for number in listing] == [0, 1, 2]
 
 
 async def test_reader_finds_what_it_may_see_and_no_gap() -> None:
-    listing = Listing(Numbers(10).find, SomeVisible({"3", "5", "8"}))
+    listing = Listing(Numbers(10).kind, SomeVisible({"3", "5", "8"}))
     assert [number async for number in listing] == [3, 5, 8]
     assert await listing.count() == 3
     page = await listing.page(1, 2)
@@ -104,16 +110,27 @@ async def test_reader_finds_what_it_may_see_and_no_gap() -> None:
 
 async def test_list_is_refused_as_a_whole_before_anything_is_found() -> None:
     numbers = Numbers(1)
-    listing = Listing(numbers.find, SomeVisible({"0"}, may_list=False))
+    listing = Listing(numbers.kind, SomeVisible({"0"}, may_list=False))
     for read in (listing.page, listing.count):
         with pytest.raises(ManagementError, match="no permission to monitor") as refused:
             await read()
         assert refused.value.reason == "forbidden"
-    assert numbers.made == []
+    assert numbers.described == []
 
 
 @pytest.mark.parametrize(("offset", "count"), [(-1, 1), (0, -1)])
 async def test_page_of_negative_numbers_is_invalid(offset: int, count: int) -> None:
     with pytest.raises(ManagementError, match=f"offset={offset}, count={count}: expected") as wrong:
-        await Listing(Numbers(1).find, MAY_DO_ALL).page(offset, count)
+        await Listing(Numbers(1).kind, MAY_DO_ALL).page(offset, count)
     assert wrong.value.status == 400
+
+
+async def test_field_is_read_without_a_description_if_that_is_possible() -> None:
+    numbers = Numbers(5)
+    listing = Listing[int](numbers.kind, MAY_DO_ALL)
+    things = await listing.collect()
+    assert [listing.reader("denominator")(thing) for thing in things] == [1] * 5
+    assert numbers.described == []
+    assert [listing.reader("numerator")(thing) for thing in things] == [0, 1, 2, 3, 4]
+    assert [listing.describe(thing) for thing in things[2:]] == [2, 3, 4]
+    assert numbers.described == [0, 1, 2, 3, 4, 2, 3, 4]

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+from dataclasses import fields
 from functools import partial
 from time import thread_time
-from typing import TYPE_CHECKING
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
 from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container
 from trio_amqp10.container.management import ManagementError, QueueStatus
+from trio_amqp10.container.management.status_builders import QUEUE_READERS
 from trio_amqp10.container.virtual_hosts import VirtualHosts
 from trio_amqp10.sasl import Identity
-
-if TYPE_CHECKING:
-    from trio.testing import MockClock
 
 
 async def test_queue_shows_its_depth_and_its_totals() -> None:
@@ -218,3 +219,59 @@ async def test_declared_queue_is_a_queue_in_each_kind_of_broker(like_rabbitmq: b
     container.add_broker(like_rabbitmq=like_rabbitmq).declare_queue("orders")
     assert (await container.management.node("orders")).kind == "queue"
     assert await container.management.delete("orders", kind="queue") == 0
+
+
+STEPS = ["send", "send for a moment", "accept", "reject", "release", "purge", "declare", "wait", "consume"]
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 3)), max_size=25),
+    st.sampled_from([each.name for each in fields(QueueStatus)]),
+)
+def test_each_field_alone_is_that_of_the_status(steps: list[tuple[str, int]], field: str) -> None:
+    async def run() -> None:
+        container = Container(strict=True, wall_clock=lambda: 1000.0)
+        broker, model = container.add_broker(), container.management
+        for number in range(4):
+            container.add_queue(f"q{number}", dead_letter="q0" if number == 1 else None)
+        async with AsyncExitStack() as stack:
+            for step, number in steps:
+                address = f"q{number}"
+                if step.startswith("send"):
+                    await container.send(address, amqp.Message("x", ttl=None if step == "send" else 10))
+                elif step in ("accept", "reject", "release"):
+                    await model.get(address, 2, outcome=step)  # type: ignore[arg-type]
+                elif step == "purge":
+                    await model.purge(address)
+                elif step == "declare":
+                    broker.declare_queue(f"d{number}", durable=number != 2, auto_delete=number == 3)
+                elif step == "wait":
+                    await trio.sleep(0.02)
+                else:  # Without a connection no timer expires messages.
+                    conn = await stack.enter_async_context(container.connect())
+                    await stack.enter_async_context(conn.open_receiver(address, credit=number))
+                    await wait_all_tasks_blocked()
+            listing = model.queues()
+            things = await listing.collect()
+            alone = list(map(listing.reader(field), things))
+            assert alone == [getattr(listing.describe(thing), field) for thing in things]
+
+    trio.run(run, clock=MockClock(autojump_threshold=0))
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(QueueStatus)])
+async def test_messages_that_have_expired_are_in_no_field(field: str, autojump_clock: MockClock) -> None:
+    container = Container(strict=True, wall_clock=lambda: 1000.0)
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    for _ in range(3):
+        await container.send("q", amqp.Message("x", ttl=10))
+    listing = container.management.queues()
+    thing, _ = await listing.collect()
+    await trio.sleep(1)  # There is no connection, so no timer.
+    alone = listing.reader(field)(thing)
+    assert alone == getattr(listing.describe(thing), field)
+
+
+def test_readers_are_those_of_fields() -> None:
+    assert QUEUE_READERS.keys() <= {each.name for each in fields(QueueStatus)}

@@ -108,6 +108,7 @@ QUEUE = QueueStatus(
     durable=False,
     exclusive=False,
     owner=None,
+    redirect=None,
     auto_delete=False,
     arguments={},
     rules=QueuePolicy(),
@@ -180,8 +181,14 @@ def test_choice_and_list_are_checked() -> None:
 
 _NUMBERS = ("octets", "refused-for-memory", "nodes", "working")
 _OTHER: dict[str, Any] = {
-    **{"name": "c", "throttled": False, "finishing": False, "memory-limit": None, "store": None},
-    **{"connections": {}, "totals": {}, "refused": {}},
+    "name": "c",
+    "throttled": False,
+    "finishing": False,
+    "memory-limit": None,
+    "store": None,
+    "connections": {},
+    "totals": {},
+    "refused": {},
 }
 
 

@@ -6,12 +6,17 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
 import trio
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from tests.http.served import Client, quoted, served
 from trio_amqp10 import amqp091
+from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.container import Container, Rules
+from trio_amqp10.http.api.shapes import FIELDS_OF_QUEUES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -158,3 +163,64 @@ async def test_lists_of_what_is_not_here_are_empty() -> None:
             "topic-permissions",
         ):
             assert await client.get(path) == []
+
+
+@given(
+    depths=st.lists(st.integers(0, 3), max_size=12),
+    column=st.sampled_from([*FIELDS_OF_QUEUES, "type", "message_stats.publish", "no_column", ""]),
+    reverse=st.booleans(),
+    name=st.sampled_from([None, "1", "Q0"]),
+    path=st.sampled_from(["queues", "queues/detailed", "amqp10/queues"]),
+)
+@settings(max_examples=30)
+def test_page_of_queues_in_an_order_is_that_of_the_whole_list(
+    depths: list[int], column: str, reverse: bool, name: str | None, path: str
+) -> None:
+    async def run() -> None:
+        container = Container("box", strict=True, wall_clock=lambda: 1000.0)
+        for number, depth in enumerate(depths):
+            container.add_queue(f"q{number:02}")
+            for _ in range(depth):
+                await container.send(f"q{number:02}", "x")
+        async with served(container) as client:
+            order = f"sort={column}&sort_reverse={str(reverse).lower()}"
+            whole = await client.get(f"{path}?{order}")
+            if name is not None:
+                whole = [each for each in whole if name.lower() in each["name"]]
+            wanted = "" if name is None else f"&name={name}"
+            found = await client.get(f"{path}?page=1&page_size=5&{order}{wanted}")
+            for each in whole + found["items"]:
+                each.pop("depths", None)  # A sample may be taken between the two answers.
+            assert found["items"] == whole[:5]
+            assert (found["filtered_count"], found["total_count"]) == (len(whole), len(depths))
+
+    trio.run(run)
+
+
+@pytest.mark.parametrize(
+    ("path", "wish"),
+    [
+        ("queues", "sort=messages"),
+        ("queues", "name=q1"),
+        ("queues/detailed", "sort=name&sort_reverse=true"),
+        ("amqp10/queues", "sort=oldest"),
+        ("amqp10/queues", "sort=depth&name=q"),
+    ],
+)
+async def test_only_the_queues_of_a_page_are_described(
+    path: str, wish: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    described: list[str] = []
+    plain = Queue.statistics
+
+    def counted(queue: Queue) -> dict[str, int]:
+        described.append(queue.address)
+        return plain(queue)
+
+    container = Container("box", strict=True)
+    for number in range(1000):
+        container.add_queue(f"q{number}")
+    monkeypatch.setattr(Queue, "statistics", counted)
+    async with served(container) as client:
+        found = await client.get(f"{path}?page=2&page_size=10&{wish}")
+    assert len(described) == len(found["items"]) == 10

@@ -18,8 +18,8 @@ PAGE: Final = ROOT / "docs/reference/clients.rst"
 _SERVERS: Final = {"container": "a container", "rabbitmq4": "RabbitMQ 4"}
 _HEAD: Final = """.. This page is made by ``python -m tests.interop.clients.page``: change ``tests/interop/clients/table.py``, not this.
 
-Clients of others
-=================
+Other AMQP clients
+==================
 
 ``make interop`` runs these clients through the same scenarios, with a container (``amqp10 serve``) and with RabbitMQ 4, and compares each
 cell with this page. A cell holds for both servers unless its note names one. pika, aio-pika, kombu, amqplib, Proton and rhea have many more tests

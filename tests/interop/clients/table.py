@@ -154,7 +154,7 @@ EXCEPTIONS: Final[dict[tuple[str, str], Except]] = {
     ("amqp-tools", "idle"): Except(found="absent", what=_ONE_CALL),
     ("amqp10", "requeue"): Except(
         found="no",
-        what="only a receiver of rcv-settle-mode second leaves the outcome to the program; RabbitMQ 4 does not have that mode",
+        what="it leaves the outcome to the program only with rcv-settle-mode second, a mode that RabbitMQ 4 does not have",
         says="nothing came",
         servers=("rabbitmq4",),
     ),
@@ -165,7 +165,7 @@ REMARKS: Final[dict[tuple[str, str], str]] = {
     ("pika", "properties"): "without floats, which it does not write",
     ("@cloudamqp/amqp-client", "properties"): "without a priority of 0, which it does not send",
     ("bunny", "properties"): "without a boolean in an array within an array, which it loses (amq-protocol)",
-    ("php-amqplib", "properties"): "floats come as texts, because it writes them so",
+    ("php-amqplib", "properties"): "floats arrive as strings, because it writes them so",
     (
         "python-qpid-proton",
         "idle",
@@ -174,11 +174,11 @@ REMARKS: Final[dict[tuple[str, str], str]] = {
     (
         "amqp10",
         "properties",
-    ): "with ``session.options.outgoingWindow`` raised: it counts down with each transfer, and below 0 no flow can be written",
+    ): "with ``session.options.outgoingWindow`` raised: the client decreases it by each transfer, and cannot write a flow when it is below 0",
     ("amqp10", "large"): "with ``receiverLink.attach.maxMessageSize`` raised from 10,000",
     (
         "@sap/xb-msg-amqp-v100",
         "requeue",
-    ): "released, which counts no attempt (3.4.4): it does not write ``modified``",
+    ): "it releases the message, which counts no attempt (3.4.4), because it does not write ``modified``",
 }
-"""What belongs to a "yes", by client and scenario."""
+"""The notes of cells with "yes", by client and scenario."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import time
 import tomllib
@@ -14,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 import trio_amqp10 as amqp
+from tests.amqp10.peer.authority import authority
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.tools.cli.command_runner import CommandError
 from trio_amqp10.tools.cli.rights_file import ReplaceableRules, Rights, rights_of_file
@@ -384,6 +386,31 @@ async def test_store_that_fails_at_a_hangup_ends_nothing(
     rules = container.authorise
     assert isinstance(rules, ReplaceableRules)
     assert rules.rules is first
+
+
+async def test_hangup_that_is_refused_leaves_the_certificate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def hangups() -> AsyncIterator[int]:
+        yield signal.SIGHUP
+        assert context.certificate == first.der
+        new.queues.clear()
+        yield signal.SIGHUP
+
+    first, second = authority().issue("127.0.0.1"), authority("next").issue("127.0.0.1")
+    file = tmp_path / "certificate.pem"
+    shutil.copy(first.file, file)
+    context = amqp.tls.server_context(file)
+    shutil.copy(second.file, file)
+    container = amqp.Container()
+    container.add_topic("tea")
+    old, new = ServeOptions(urls=()), ServeOptions(urls=(), queues=[("tea", {})])
+    reload = _Reload(old, lambda: new, hangups(), False, ServiceManager.of({}))
+    await reload.run(container, amqp.sasl.Server(anonymous=True), context)
+    refused, done, *_ = capsys.readouterr().err.splitlines()
+    assert "authorities stay in use: queue tea: the address is taken" in refused
+    assert done.endswith("were read again")
+    assert context.certificate == second.der
 
 
 def test_new_rights_end_links_that_they_do_not_permit(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,26 @@ def test_rate_of_another_run_is_none() -> None:
     assert after.rate(".", SpoolSample(time=1, spools={})) is None
 
 
+def test_what_waits_is_that_of_the_files_also_when_receiving_has_ended(tmp_path: Path) -> None:
+    write(tmp_path, at=time.time() - 100)
+    (tmp_path / "spool.json").write_text(json.dumps({"spool": "id", "version": 2}))
+    (tmp_path / f"low-{3:020d}").touch()
+    segment = tmp_path / f"seg-{0:020d}-{10:020d}.arrow"
+    segment.write_bytes(bytes(50))
+    os.utime(segment, (time.time() - 1000,) * 2)
+    [spool] = json.loads(done("top", "--spool", str(tmp_path), "--once", "--json"))["spools"]
+    assert (spool["rows_waiting"], spool["octets_waiting"], spool["received"]) == (7, 50, 1000)
+    assert 1000 <= spool["lag_seconds"] < 1100
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [("dbfs:/x", "no store of the scheme 'dbfs'"), ("s3://", "names a bucket")],
+)
+def test_place_that_is_none_is_an_error(where: str, message: str) -> None:
+    assert message in failed("top", "--spool", where, "--once", code=2)
+
+
 def test_silence_of_the_receiver_ends_the_command(tmp_path: Path) -> None:
     write(tmp_path, at=time.time() - 100)
     assert b"silent for 10" in done("top", "--spool", str(tmp_path), "--timeout", "20")
@@ -99,8 +120,8 @@ def test_silence_of_the_receiver_ends_the_command(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (None, "there is no metrics.json in"),
-        ("{", "metrics.json cannot be read"),
-        ("[]", "metrics.json has no figures of a spool"),
+        ("{", "has no figures of a spool"),
+        ("[]", "has no figures of a spool"),
     ],
 )
 def test_folder_without_figures_is_an_error(tmp_path: Path, content: str | None, message: str) -> None:

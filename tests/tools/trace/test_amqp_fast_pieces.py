@@ -1,4 +1,7 @@
-"""Conversations in AMQP/Fast are cut into commands with their fragments, told from other protocols, and shown without secrets."""
+"""Traces of AMQP/Fast: cut into commands with fragments, and without secrets.
+
+Other protocols are not taken for AMQP/Fast.
+"""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ class LinkNotes:
         unlimited: whether the peer's receiver has set no limit (D 1002).
         incoming: the message of which a part has arrived.
         outgoing: the message of which the engine has written a part.
-        units: credit in transfer units, if the peer's receiver counts so; or None.
-        starts: octets that the peer has of messages that may be resumed, by delivery-tag.
+        units: credit in transfer units; None if the peer's receiver counts whole messages.
+        starts: for the delivery-tag of each message that may be resumed, how many of its octets the peer has.
     """
 
     __slots__ = (

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from trio_amqp10.amqp10.spec.messaging import Modified, Rejected
 from trio_amqp10.amqp10.spec.transport import Error, ReceiverSettleMode
 from trio_amqp10.core.errors import LocalProtocolError
-from trio_amqp10.core.mypyc_attributes import mypyc_attr
 
 from .connection_context import Touchable
 from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
@@ -109,7 +108,6 @@ class SendingLink(Protocol):
         ...
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class IncomingDelivery:
     """A message that the peer sends to us.
 
@@ -239,7 +237,6 @@ class IncomingDelivery:
         self.link.session.settlement.dispose(self, state)
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class OutgoingDelivery:
     """A message that we send.
 

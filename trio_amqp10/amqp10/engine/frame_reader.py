@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 from trio_amqp10.amqp10.wire.frames import AMQP_FRAME, FRAME_HEADER_SIZE, parse_frame
 from trio_amqp10.core import peer_rules as rules
 from trio_amqp10.core.errors import RemoteProtocolError
-from trio_amqp10.core.mypyc_attributes import mypyc_attr
 from trio_amqp10.core.protocol_headers import AMQP_ID, HEADER_SIZE, header_id
 
 from .codec_shortcut import DISPOSITION, TRANSFER
@@ -42,7 +41,6 @@ _WORTH: Final = 8192
 """If more octets than this follow a frame's end, only the frame is joined."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameReader:
     """The reader of the octets of one connection.
 

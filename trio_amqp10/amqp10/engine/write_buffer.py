@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp10.wire.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
 from trio_amqp10.core.errors import Condition, LocalProtocolError
-from trio_amqp10.core.mypyc_attributes import mypyc_attr
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +25,6 @@ PEER_FRAME_CAP: Final = 128 * 1024
 """The largest frame that we write, so that links interleave."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class WriteBuffer:
     """The frames of one connection that wait for the transport.
 

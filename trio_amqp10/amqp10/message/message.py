@@ -59,7 +59,11 @@ from .sections import (
     scan,
     stored_body,
 )
-from .writers_shortcut import usual_payload
+
+try:
+    from .writers_compiled import usual_payload
+except ImportError:  # only the compiled wheel has it
+    from .writers_shortcut import usual_payload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 _I64: Final = Struct(">q")
 
 
-def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
+def read_application_properties(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
     """Read a map of scalars by short strings; None for any other."""
     if buf[start + 1] != SMALL_ULONG or buf[start + 3] != MAP8:
         return None
@@ -82,7 +82,7 @@ def _read_application_properties(buf: bytes, start: int, end: int) -> dict[str, 
     return pairs if pos == end and buf[start + 5] == 2 * len(pairs) else None
 
 
-def _read_annotations(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
+def read_annotations(buf: bytes, start: int, end: int) -> dict[str, Any] | None:
     """Read a map of scalars by short symbols; None for any other."""
     if buf[start + 1] != SMALL_ULONG or buf[start + 3] != MAP8:
         return None
@@ -119,13 +119,22 @@ def short_body(buf: bytes, start: int, end: int) -> bytes | str | None:
 _DATA8: Final = standard.DATA.prefix + bytes((BINARY8,))
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 _TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
+try:
+    from .readers_compiled import read_annotations as _annotations
+    from .readers_compiled import read_application_properties as _application_properties
+    from .readers_compiled import read_properties as _properties
+except ImportError:  # only the compiled wheel has it
+    _annotations = Learned(read_annotations).read
+    _properties = Learned(read_properties).read
+    _application_properties = Learned(read_application_properties).read
+
 USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
     read_header,
-    Learned(_read_annotations).read,
-    Learned(_read_annotations).read,
-    Learned(read_properties).read,
-    Learned(_read_application_properties).read,
+    _annotations,
+    _annotations,
+    _properties,
+    _application_properties,
     short_body,
-    Learned(_read_annotations).read,
+    _annotations,
 )
 """The readers by place; each returns what ``sections.read_section`` does, or None."""

@@ -223,7 +223,10 @@ def _read_usual_spans(payload: bytes) -> list[Span | None] | None:
     return None
 
 
-_usual_spans: Final = LearnedSpans(_read_usual_spans).find
+try:
+    from .readers_compiled import usual_spans as _usual_spans
+except ImportError:  # only the compiled wheel has it
+    _usual_spans = LearnedSpans(_read_usual_spans).find
 
 
 def _scan_unusual(payload: bytes, in_order: bool, tolerances: Tolerances | None) -> list[Span | None]:

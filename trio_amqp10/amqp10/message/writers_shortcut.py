@@ -30,11 +30,11 @@ def usual_payload(sections: list[Any]) -> bytes | None:
     append = parts.append
     try:
         if header is not None:
-            append(_HEADERS[tuple(header)])
+            append(HEADERS[tuple(header)])
         if delivery_annotations:
-            append(_general(DELIVERY_ANNOTATIONS, delivery_annotations))
+            append(general_section(DELIVERY_ANNOTATIONS, delivery_annotations))
         if annotations:
-            append(_general(ANNOTATIONS, annotations))
+            append(general_section(ANNOTATIONS, annotations))
         if properties is not None:
             octets = write_properties(properties)
             if octets is None:
@@ -46,7 +46,7 @@ def usual_payload(sections: list[Any]) -> bytes | None:
                 return None
             append(octets)
         if body.__class__ is not bytes:
-            append(_general(BODY, body))
+            append(general_section(BODY, body))
         elif len(body) < 256:
             append(_DATA8[len(body)])
             append(body)
@@ -54,20 +54,21 @@ def usual_payload(sections: list[Any]) -> bytes | None:
             append(_DATA32 + len(body).to_bytes(4, "big"))
             append(body)
         if footer:
-            append(_general(FOOTER, footer))
-    except _FAULTS:
+            append(general_section(FOOTER, footer))
+    except FAULTS:
         return None
     return b"".join(parts)
 
 
-def _general(place: int, value: Any) -> bytes:
+def general_section(place: int, value: Any) -> bytes:
+    """Return a section as the general writer writes it."""
     out = bytearray()
     SECTION_WRITERS[place](out, value)
     return bytes(out)
 
 
-_FAULTS: Final = (*WRITE_FAULTS, OverflowError)
-_HEADERS: Final = BoundedMemo[tuple[Any, ...], bytes](lambda fields: _general(HEADER, list(fields)))
+FAULTS: Final = (*WRITE_FAULTS, OverflowError)
+HEADERS: Final = BoundedMemo[tuple[Any, ...], bytes](lambda fields: general_section(HEADER, list(fields)))
 _DATA8: Final = [standard.DATA.prefix + bytes((BINARY8, size)) for size in range(256)]
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 

@@ -1,8 +1,8 @@
 """Selectors of type ``text/x-amq-headers``, which match headers (RFC 006, 3.5.4).
 
 A selector is a list of terms, separated by blanks, which must all match: ``name=value`` matches a header of that value, ``name``
-a header of any value. Values are compared as text. The document leaves selectors to implementations; this is the minimum that its
-``headers`` field needs. This module does not know messages.
+a header of any value. Values are compared as text. RFC 006 leaves the form of selectors to implementations; this is the simplest form that
+selects by its ``headers`` field. This module does not know messages.
 """
 
 from __future__ import annotations

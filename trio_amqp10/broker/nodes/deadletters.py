@@ -2,9 +2,9 @@
 
 The dead letter goes to another node; its content records the reason in its own form (``Content.dead``). It has no ttl, and
 does not expire. The message stays in its queue, unavailable to consumers, until the other node accepts the letter. So a
-letter waits while that node is full. A letter that the other node must store and cannot store stays on disk in its queue,
-and dies again after a restart. Otherwise one commit writes the letter and deletes the message. If no node takes the letter,
-because the address does not exist or the node rejects it, the letter is lost, and the log records that.
+letter waits while that node is full. If the other node stores its messages, one commit writes the letter and deletes the message.
+If its store is full or fails, the message stays on disk in its own queue, and dies again after a restart. If no node takes the
+letter, because the address does not exist or the node rejects it, the letter is lost, and the log records that.
 
 The queue finds that node and makes the content (``Queue.find_dead_letters``, ``Queue.to_dead_letter``). The dead letters of
 a broker's queue go to an exchange, which routes them by ``DeadLetter.publication``.
@@ -33,7 +33,7 @@ _log = logging.getLogger("trio_amqp10.container")
 
 
 class DeadLetters:
-    """The way of one queue's dead letters to its dead-letter address.
+    """The path of dead letters from one queue to its dead-letter address.
 
     Args:
         source: the queue; its container is the sender.

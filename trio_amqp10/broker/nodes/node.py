@@ -568,6 +568,13 @@ class Node:
         """Use another watermark, and count there all that is held."""
         self.watermark = watermark
 
+    def withdraw(self) -> None:
+        """Leave a container that could not restore the messages of this node.
+
+        It has no links yet. Its messages stay in the store.
+        """
+        self.count_in(Watermark())
+
     def check_inlet(self, peer: Peer) -> None:
         """Raise ``RefusedError`` if this peer may not send here."""
         if not self.accepts_senders:

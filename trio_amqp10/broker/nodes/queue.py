@@ -65,6 +65,7 @@ from .node import Node, NotTakenError, Outlet, Peer, RefusedError
 from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
 from .turns import ENDLESS, each_in_turns, finish, paced, take_steps
+from .watermark import Watermark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -78,7 +79,6 @@ if TYPE_CHECKING:
     from .node import Arrival, Inlet, SubscriptionTerms
     from .refusals import OutletKey
     from .turns import Turns
-    from .watermark import Watermark
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -330,6 +330,10 @@ class Queue(Node):
         if self.container is not None:
             self._journal = self.container.journal
         self._begin_use()  # It has just been added to a container.
+
+    def withdraw(self) -> None:
+        self._deadline_timer.cancel()  # It would delete messages that expire, and itself when it is unused.
+        self.held.count_in(Watermark())
 
     def _begin_use(self) -> None:
         if trio.lowlevel.in_trio_run():

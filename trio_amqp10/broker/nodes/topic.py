@@ -459,6 +459,12 @@ class Topic(Node):
             "arrived": self._arrived,
         }
 
+    def withdraw(self) -> None:
+        super().withdraw()
+        self._deadline_timer.cancel()
+        for subscription in self.subscriptions.values():
+            subscription.withdraw()
+
     def totals(self) -> Mapping[str, int]:
         found = Counter(self.past)
         for subscription in list(self.subscriptions.values()):

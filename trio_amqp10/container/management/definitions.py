@@ -9,6 +9,7 @@ topics               ``name``, ``rules``
 declared-queues      ``name``, ``durable``, ``auto-delete``, ``arguments``
 exchanges            ``name``, ``type``, ``durable``, ``auto-delete``, ``internal``, ``arguments``
 bindings             ``source``, ``destination-kind``, ``destination``, ``key``, ``arguments``
+redirects            ``name``, ``url``: the address of a queue, and the place that its links are sent to
 ===================  ==============================================================================================
 
 What belongs to one connection or comes and goes by itself is not among them: exclusive and temporary queues. Messages, users
@@ -62,15 +63,20 @@ async def export_definitions(model: Management) -> dict[str, Any]:
     Cancelled: nothing has changed.
     """
     found: dict[str, Any] = {_MARK: _VERSION, "queues": [], "topics": []}
-    found |= {"declared-queues": [], "exchanges": [], "bindings": []}
+    found |= {"declared-queues": [], "exchanges": [], "bindings": [], "redirects": []}
     exclusive = set[str]()
     async for queue in model.queues():
         if queue.exclusive:
             exclusive.add(queue.name)
-        elif queue.declared:
+            continue
+        if queue.declared:
             found["declared-queues"].append(_declared(queue))
         elif not queue.auto_delete and not queue.address.startswith(TEMPORARY):
             found["queues"].append({"name": queue.address, "rules": _rules_of(queue)})
+        else:
+            continue
+        if queue.redirect is not None:
+            found["redirects"].append({"name": queue.address, "url": queue.redirect})
     async for topic in model.topics():
         found["topics"].append({"name": topic.address, "rules": _limits_of(topic)})
     async for exchange in model.exchanges():
@@ -222,12 +228,17 @@ async def _bind(model: Management, given: dict[str, Any]) -> None:
     )
 
 
+async def _redirect(model: Management, given: dict[str, Any]) -> None:
+    await model.redirect(given["name"], given["url"])
+
+
 _MAKERS: Final[dict[str, Callable[[Management, dict[str, Any]], Awaitable[None]]]] = {
     "queues": _make_queue,
     "topics": _make_topic,
     "declared-queues": _declare_queue,
     "exchanges": _declare_exchange,
     "bindings": _bind,
+    "redirects": _redirect,
 }
 """How to make each list, in the order in which they need each other."""
 

@@ -10,9 +10,11 @@ Knows surveys; knows neither Prometheus nor OpenTelemetry.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from trio_amqp10.core.peer_rules import Strict
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,6 +33,9 @@ PROTOCOLS: Final[Mapping[str, str]] = {
     "AMQP/Fast": "amqp_fast",
 }
 """The label of each protocol; the first two are those of RabbitMQ."""
+
+RULES: Final = tuple(setting.name for setting in fields(Strict))
+"""The rules whose breach may be tolerated."""
 
 _NONE: Final[Mapping[str, str]] = {}
 
@@ -152,6 +157,12 @@ def _all_consumers(survey: Survey) -> list[Reading]:
 
 def _added_up(survey: Survey) -> list[Reading]:
     return [(_NONE, survey.rest.queues)]
+
+
+def _tolerated(survey: Survey) -> Iterator[Reading]:
+    totals = survey.container.totals
+    for rule in RULES:
+        yield {"rule": rule}, totals.get(f"tolerated_{rule}", 0)
 
 
 def _refused(survey: Survey) -> Iterator[Reading]:
@@ -502,6 +513,14 @@ _OF_CONNECTIONS: Final = (
         "Refusals because of each quota.",
         _refused,
         "quota",
+    ),
+    _counter(
+        "amqp10_tolerated_breaches",
+        "amqp10.tolerated_breaches",
+        "{breach}",
+        "Breaches by peers of a rule of ``Strict`` that is not enforced, by rule.",
+        _tolerated,
+        "rule",
     ),
 )
 

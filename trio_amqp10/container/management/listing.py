@@ -1,20 +1,23 @@
-"""Lists that are made lazily, entry by entry, and read whole or in pages.
+"""Lists of things, described while they are read: whole, in pages, by one field.
 
-Knows entries and permissions; does not know what the entries are.
+A description has all fields of a thing, and costs much more than one of them. Who orders or filters a long list collects the
+things, reads the field, and describes only the things that are left.
+
+Knows things and permissions; does not know what the things are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Final, Generic, TypeAlias, TypeVar
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from .errors import ManagementError
 from .pace import Pace
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 
     from trio_amqp10.broker.rights.guard import Need
 
@@ -26,43 +29,57 @@ PAGE: Final = 500
 """The entries of a page by default."""
 
 _SOME: Final = 256
-"""Entries that are collected at once."""
+"""Things that are collected at once."""
 
-Entries: TypeAlias = "Iterable[tuple[tuple[str, ...], Callable[[], T]]]"
-"""Each entry: the addresses that its reader must see, and what makes it."""
+Found: TypeAlias = "tuple[tuple[str, ...], Any]"
+"""A thing, behind the addresses that its reader must see."""
 
 
-class _Makers(Generic[T]):
-    """A reading of a list: returns functions that make its entries.
+class Kind(NamedTuple):
+    """A kind of things in a container.
+
+    Attributes:
+        find: returns the things as they are now.
+        describe: returns the description of a thing.
+        readers: by the name of a field of the description, a function that reads this field alone from a thing.
+    """
+
+    find: Callable[[], Iterable[Found]]
+    describe: Callable[[Any], Any]
+    readers: Mapping[str, Callable[[Any], Any]] = {}
+
+
+class _Things:
+    """A reading of a list: returns its things.
 
     An object and no generator, because a reader may leave it unfinished.
     """
 
-    __slots__ = ("_entries", "_find", "_needs", "_pace", "_permissions")
+    __slots__ = ("_find", "_found", "_needs", "_pace", "_permissions")
 
     def __init__(
-        self, find: Callable[[], Entries[T]], permissions: Permissions, needs: tuple[Need, ...]
+        self, find: Callable[[], Iterable[Found]], permissions: Permissions, needs: tuple[Need, ...]
     ) -> None:
         self._find = find
         self._permissions = permissions
         self._needs = needs
         self._pace = Pace()
-        self._entries: Iterator[tuple[tuple[str, ...], Callable[[], T]]] | None = None
+        self._found: Iterator[Found] | None = None
 
-    def __aiter__(self) -> AsyncIterator[Callable[[], T]]:
+    def __aiter__(self) -> AsyncIterator[Any]:
         return self
 
-    async def __anext__(self) -> Callable[[], T]:
+    async def __anext__(self) -> Any:
         permissions = self._permissions
-        if self._entries is None:
+        if self._found is None:
             await permissions.check(self._needs)
-            self._entries = iter(self._find())
+            self._found = iter(self._find())
         pace = self._pace
-        for addresses, make in self._entries:
+        for addresses, thing in self._found:
             if pace.is_over():
                 await pace.pause()
             if not permissions.limited or await self._may_see_all(addresses):
-                return make
+                return thing
         raise StopAsyncIteration
 
     async def _may_see_all(self, addresses: tuple[str, ...]) -> bool:
@@ -72,19 +89,20 @@ class _Makers(Generic[T]):
         return True
 
 
-class _Made(Generic[T]):
-    """One reading of a list: returns its entries."""
+class _Described(Generic[T]):
+    """One reading of a list: returns its descriptions."""
 
-    __slots__ = ("_makers",)
+    __slots__ = ("_describe", "_things")
 
-    def __init__(self, makers: AsyncIterator[Callable[[], T]]) -> None:
-        self._makers = makers
+    def __init__(self, things: AsyncIterator[Any], describe: Callable[[Any], T]) -> None:
+        self._things = things
+        self._describe = describe
 
     def __aiter__(self) -> AsyncIterator[T]:
         return self
 
     async def __anext__(self) -> T:
-        return (await self._makers.__anext__())()
+        return self._describe(await self._things.__anext__())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,39 +119,53 @@ class Page(Generic[T]):
 
 
 class Listing(Generic[T]):
-    """A list of things in a container, made while it is read.
+    """A list of things in a container, described while it is read.
 
-    Read it with ``async for``, or in pages. Entries that the reader may not see are left out. Things that come or go
+    Read it with ``async for``, or in pages. Things that the reader may not see are left out. Things that come or go
     while it is read may be in it or not; all others are in it once.
 
     Args:
-        find: returns the entries as they are now.
+        kind: finds and describes the things.
         permissions: the permissions of the reader.
         needs: permissions without which the whole list is refused.
     """
 
-    __slots__ = ("_find", "_needs", "_permissions")
+    __slots__ = ("_kind", "_needs", "_permissions")
 
-    def __init__(
-        self, find: Callable[[], Entries[T]], permissions: Permissions, needs: Iterable[Need] = ()
-    ) -> None:
-        self._find = find
+    def __init__(self, kind: Kind, permissions: Permissions, needs: Iterable[Need] = ()) -> None:
+        self._kind = kind
         self._permissions = permissions
         self._needs = tuple(needs)
 
     def __aiter__(self) -> AsyncIterator[T]:
-        """Iterate over all entries; reading may raise ``ManagementError``."""
-        return _Made(self.makers())
+        """Iterate over all descriptions; reading may raise ``ManagementError``."""
+        return _Described(self.things(), self.describe)
 
-    def makers(self) -> AsyncIterator[Callable[[], T]]:
-        """Iterate over functions that make the entries: one can be skipped.
+    def things(self) -> AsyncIterator[Any]:
+        """Iterate over the things, for ``describe`` and ``reader``: one can be skipped.
 
         Reading may raise ``ManagementError``: ``"forbidden"``.
         """
-        return _Makers(self._find, self._permissions, self._needs)
+        return _Things(self._kind.find, self._permissions, self._needs)
 
-    async def collect(self) -> list[Callable[[], T]]:
-        """Return the functions that make the entries, as they are now.
+    def describe(self, thing: Any) -> T:
+        """Return the description of a thing of this list, as it is now."""
+        described: T = self._kind.describe(thing)
+        return described
+
+    def reader(self, field: str) -> Callable[[Any], Any]:
+        """Return a function that reads one field of a thing's description.
+
+        Of most fields of queues, it does not make the description.
+
+        Args:
+            field: the name of a field of the description.
+        """
+        known = self._kind.readers.get(field)
+        return known or (lambda thing: getattr(self.describe(thing), field))
+
+    async def collect(self) -> list[Any]:
+        """Return the things as they are now, for ``describe`` and ``reader``.
 
         Raises:
             ManagementError: ``"forbidden"``.
@@ -141,18 +173,18 @@ class Listing(Generic[T]):
         Cancelled: nothing has changed.
         """
         if self._permissions.limited:
-            return [make async for make in self.makers()]
-        pace, found = Pace(), list[Callable[[], T]]()
-        entries = iter(self._find())
-        while some := [make for _, make in islice(entries, _SOME)]:
-            found += some
+            return [thing async for thing in self.things()]
+        pace, things = Pace(), list[Any]()
+        found = map(itemgetter(1), self._kind.find())
+        while some := list(islice(found, _SOME)):
+            things += some
             await pace.pause()
-        return found
+        return things
 
     async def page(self, offset: int = 0, count: int = PAGE) -> Page[T]:
-        """Return a page: at most ``count`` entries, after the first ``offset``.
+        """Return a page: at most ``count`` descriptions, after the first ``offset``.
 
-        Entries that are skipped are not made.
+        Things that are skipped are not described.
 
         Raises:
             ManagementError: ``"forbidden"``; or ``"invalid"``: a number is below 0.
@@ -164,17 +196,17 @@ class Listing(Generic[T]):
                 "invalid", f"offset={offset}, count={count}: expected numbers of at least 0"
             )
         found: list[T] = []
-        async for make in self.makers():
+        async for thing in self.things():
             if offset:
                 offset -= 1
             elif len(found) == count:
                 return Page(tuple(found), more=True)
             else:
-                found.append(make())
+                found.append(self.describe(thing))
         return Page(tuple(found), more=False)
 
     async def count(self) -> int:
-        """Return the number of entries, without making them.
+        """Return the number of things, without describing them.
 
         Raises:
             ManagementError: ``"forbidden"``.

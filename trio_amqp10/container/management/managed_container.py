@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.peer_interfaces import ConnectedPeer
     from trio_amqp10.broker.rights.access import Authorise
     from trio_amqp10.broker.stores.node_settings import NodeSettings
+    from trio_amqp10.broker.stores.queue_redirects import QueueRedirects
     from trio_amqp10.broker.stores.write_probe import WriteProbe
     from trio_amqp10.net.listener import Listener
 
@@ -27,6 +28,7 @@ class ManagedContainer(ServingContainer, Protocol):
     """A container that can be managed. See ``Container``."""
 
     authorise: Authorise | None
+    redirects: QueueRedirects
     settings: NodeSettings | None
     probe: WriteProbe | None
     virtual_hosts: tuple[str, ...]

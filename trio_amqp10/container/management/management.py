@@ -41,9 +41,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
-from trio_amqp10.amqp10.peer.redirects import redirect as redirect_to
 from trio_amqp10.amqp10.server.native_message import content_of_message
-from trio_amqp10.amqp10.wire.values import Symbol
 from trio_amqp10.broker.exchanges.addresses import RESERVED, exchange_address
 from trio_amqp10.broker.exchanges.broker_queue import BrokerQueue
 from trio_amqp10.broker.exchanges.faults import (
@@ -69,6 +67,7 @@ from .listing import Listing
 from .moving import Origins, Transfer
 from .pace import take_in_turns, take_paced
 from .permissions import Permissions, or_manage, to_see
+from .redirecting import place_of
 from .status import Redriven
 from .survey import MOST_QUEUES, add_status, survey
 from .unconnected_user import UnconnectedUser
@@ -83,9 +82,11 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.peer_interfaces import ConnectedPeer
     from trio_amqp10.broker.rights.access import Action
     from trio_amqp10.broker.rights.guard import Need
+    from trio_amqp10.broker.stores.base import Done
     from trio_amqp10.sasl import Identity
 
     from .depths import QueueDepths
+    from .listing import Kind
     from .managed_container import ManagedContainer
     from .single_messages import Ending
     from .status import (
@@ -245,9 +246,9 @@ class Management:
         """Return the list of the names by which peers ask for this container."""
         return self._list(status_builders.virtual_hosts, "virtual-host")
 
-    def _list(self, find: Callable[[ManagedContainer], Any], kind: str | None = None) -> Listing[Any]:
-        needs = [] if kind is None else [self._to_watch(kind)]
-        return Listing(partial(find, self._container), self._permissions, needs)
+    def _list(self, things: Callable[[ManagedContainer], Kind], watched: str | None = None) -> Listing[Any]:
+        needs = [] if watched is None else [self._to_watch(watched)]
+        return Listing(things(self._container), self._permissions, needs)
 
     async def may_watch(self, kind: str) -> bool:
         """Whether things of this kind may be seen, e.g. ``"connection"``.
@@ -583,6 +584,7 @@ class Management:
             )
         if if_empty and ready:
             raise ManagementError("precondition", f"{shown(address)} has {ready} messages: it is not empty")
+        self._container.redirects.drop(address)
         if isinstance(node, BrokerQueue) and self._container.broker is not None:
             return await take_in_turns(self._container.broker.delete_queue_in_steps(node.name))
         self._container.remove_node(address)
@@ -630,33 +632,44 @@ class Management:
         """Send all links of a queue to another place, and new ones too (2.8.18).
 
         Peers of AMQP 1.0 get ``amqp:link:redirect``; those of other protocols a refusal that names the place. Messages that consumers had
-        come back; ``move`` and ``browse`` go on. It ends with the process.
+        come back; ``move`` and ``browse`` go on. A queue that is made again at this address is redirected too: with a store also after
+        a restart, until the redirect is ended here or the queue is deleted by ``delete``.
 
         Args:
             address: its address.
             url: the URL of the other place, with a host, a port and an address; None to accept links again.
 
         Raises:
-            ManagementError: ``"forbidden"``; ``"not-found"``; ``"invalid"``.
+            ManagementError: ``"forbidden"``; ``"not-found"``; ``"invalid"``; ``"store-failed"``: nothing has changed.
 
-        Cancelled: links may be redirected or not.
+        Cancelled: links are redirected anyway, unless the store fails.
         """
         await self._permissions.check([(("manage", address),)])
-        queue = self._find_queue(address)
         if url is None:
-            queue.redirect(None)
-            return
+            if self._container.redirects.get(address) is None:
+                self._find_queue(address)
+            await self._keep_redirect(address, None, None)
+        else:
+            self._find_queue(address)
+            await self._keep_redirect(address, *place_of(address, url))
+
+    async def _keep_redirect(self, address: str, url: str | None, refusal: RefusedError | None) -> None:
+        """Store a redirect, and apply it to the queue that then has the address."""
+        container = self._container
+
+        def begin(told: Done) -> None:
+            def done(failure: StoreError | None) -> None:
+                queue = container.nodes.get(address)
+                if failure is None and isinstance(queue, Queue):
+                    queue.redirect(refusal)
+                told(failure)
+
+            container.redirects.set(address, url, done)
+
         try:
-            error = redirect_to(url)
-        except LocalProtocolError as fault:
-            raise ManagementError("invalid", str(fault)) from fault
-        info = error.info or {}
-        if Symbol("address") not in info:
-            raise ManagementError(
-                "invalid", f"{url!r} has no address: give one, as in amqp://b.example:5672/{address}"
-            )
-        there = f"{address!r} has moved: {error.description}, address {info[Symbol('address')]!r}"
-        queue.redirect(RefusedError(str(error.condition), there, info))
+            await until_done(begin)
+        except StoreError as fault:
+            raise ManagementError("store-failed", f"cannot store the redirect: {fault}") from fault
 
     # -- messages ---------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ _CHANGED: Final = {"queue": _QUEUE, "topic": _TOPIC}
 _COMMON: Final = ("name", "identity", "type")
 _OF_QUEUE: Final = (
     *("depth", "ready", "unacked", "consumers", "oldest", "delivered", "acknowledged", "redelivered"),
-    *("declared", "auto_delete", "owner", "arguments"),
+    *("declared", "auto_delete", "owner", "arguments", "redirect"),
 )
 """The attributes of a queue that are neither rules nor among its figures."""
 
@@ -360,14 +360,14 @@ class ManagementNode(Answering):
         entities: list[dict[str, Any]] = []
         octets = 0
         more = False
-        async for make in listing.makers():
+        async for thing in listing.things():
             if offset:
                 offset -= 1
                 continue
             more = len(entities) >= min(count, PAGE) or octets > _PAGE_OCTETS
             if more:
                 break
-            entity = attributes(make())
+            entity = attributes(listing.describe(thing))
             if names:
                 entity = {name: entity[name] for name in names if name in entity}
             entities.append(entity)

@@ -60,6 +60,7 @@ class QueueStatus(NodeStatus):
         unacked: messages that a consumer has, without an outcome.
         delayed: messages that wait for their next delivery.
         consumers: links and consumers that take messages; browsers do not count.
+        redirect: the URL of the place that all its links are sent to; None if it accepts links.
         oldest: the age of the oldest ready message, in seconds; None if none is ready. A message without a ttl that was read from
             the store has the age since the restart.
         arrived: messages that it took in.
@@ -86,6 +87,7 @@ class QueueStatus(NodeStatus):
     unacked: int
     delayed: int
     consumers: int
+    redirect: str | None
     oldest: float | None
     arrived: int
     refused: int

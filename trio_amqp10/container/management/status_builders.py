@@ -1,6 +1,6 @@
 """The status of each thing in a container, made from the thing itself.
 
-Each function makes one status, or iterates over entries of a list. A list is taken at its beginning, so that the things may
+Each function makes one status, or returns a kind of things for a list. A list is taken at its beginning, so that the things may
 come and go while it is read.
 
 Knows nodes, connections and stores by their interfaces; changes nothing, but removes expired messages, so that they do not
@@ -12,7 +12,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from trio_amqp10.amqp10.peer.statistics import totals_of
 from trio_amqp10.broker.exchanges.addresses import exchange_address
@@ -26,6 +27,7 @@ from trio_amqp10.broker.rights.access import Rules, shown
 from trio_amqp10.container.handlers import ConsumerNode, FunctionNode
 
 from .errors import ManagementError
+from .listing import Kind
 from .pace import Pace
 from .status import (
     AccountStatus,
@@ -58,7 +60,10 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.stores.group_commit import Journal
     from trio_amqp10.broker.transactions import Transaction
 
+    from .listing import Found
     from .managed_container import ManagedContainer
+
+T = TypeVar("T")
 
 KINDS: Final[dict[type[Node], str]] = {
     ConsumerNode: "consumer",
@@ -79,13 +84,15 @@ def kind_of(node: Node) -> str:
 # -- nodes ----------------------------------------------------------------------------------
 
 
-def nodes(
-    container: ManagedContainer, cls: type[Node] | None = None, kind: str | None = None
-) -> Iterator[tuple[tuple[str, ...], Callable[[], Any]]]:
-    """Iterate over the nodes of a class or of a kind, or over all."""
-    for node in list(container.nodes.values()):
-        if (cls is None or isinstance(node, cls)) and (kind is None or kind in ("node", kind_of(node))):
-            yield (node.address,), partial(node_status, container, node)
+def nodes(container: ManagedContainer, cls: type[Node] | None = None, kind: str | None = None) -> Kind:
+    """Return the nodes of a class or of a kind, or all."""
+
+    def find() -> Iterator[Found]:
+        for node in list(container.nodes.values()):
+            if (cls is None or isinstance(node, cls)) and (kind is None or kind in ("node", kind_of(node))):
+                yield (node.address,), node
+
+    return Kind(find, partial(node_status, container), QUEUE_READERS if cls is Queue else {})
 
 
 def node_status(container: ManagedContainer, node: Node) -> NodeStatus:
@@ -138,7 +145,7 @@ def _of_queue(container: ManagedContainer, queue: Queue) -> QueueStatus:
         senders=len(queue.inlets),
         receivers=len(queue.outlets),
         figures=figures,
-        name=queue.address if declared is None else declared.name,
+        name=_name_of(queue),
         virtual_host=container.name,
         declared=declared is not None,
         durable=queue.durable if declared is None else declared.wants_durable,
@@ -149,6 +156,7 @@ def _of_queue(container: ManagedContainer, queue: Queue) -> QueueStatus:
         rules=queue.policy,
         delayed=figures["delayed"],
         consumers=queue.consumer_count,
+        redirect=container.redirects.get(queue.address),
         refused=figures["refused"],
         ready_octets=queue.held.available.octets,
         **_of_held(queue.held),
@@ -156,13 +164,12 @@ def _of_queue(container: ManagedContainer, queue: Queue) -> QueueStatus:
 
 
 def _of_held(held: HeldMessages) -> dict[str, Any]:
-    earliest = held.available.earliest()
     return {
         "depth": held.length,
         "octets": held.octets,
         "ready": len(held.available),
         "unacked": held.leased,
-        "oldest": None if earliest is None else max(0.0, held.clock.wall() - earliest.since),
+        "oldest": _oldest(held),
         "arrived": held.figures["arrived"],
         "delivered": held.delivered,
         "acknowledged": held.figures["accepted"],
@@ -171,14 +178,57 @@ def _of_held(held: HeldMessages) -> dict[str, Any]:
     }
 
 
-def subscriptions(
-    container: ManagedContainer,
-) -> Iterator[tuple[tuple[str, ...], Callable[[], SubscriptionStatus]]]:
-    """Iterate over the subscriptions of all topics."""
-    for node in list(container.nodes.values()):
-        if isinstance(node, Topic):
-            for subscription in list(node.subscriptions.values()):
-                yield (node.address,), partial(_of_subscription, container, subscription)
+def _oldest(held: HeldMessages) -> float | None:
+    earliest = held.available.earliest()
+    return None if earliest is None else max(0.0, held.clock.wall() - earliest.since)
+
+
+def _name_of(queue: Queue) -> str:
+    return queue.name if isinstance(queue, BrokerQueue) else queue.address
+
+
+def _swept(read: Callable[[HeldMessages], T]) -> Callable[[Queue], T]:
+    """Return a function that removes expired messages, and reads a figure."""
+
+    def read_swept(queue: Queue) -> T:
+        queue.sweep_now()
+        return read(queue.held)
+
+    return read_swept
+
+
+QUEUE_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "address": attrgetter("address"),
+    "name": _name_of,
+    "consumers": attrgetter("consumer_count"),
+    "senders": lambda queue: len(queue.inlets),
+    "receivers": lambda queue: len(queue.outlets),
+    "depth": _swept(attrgetter("length")),
+    "octets": _swept(attrgetter("octets")),
+    "ready": _swept(lambda held: len(held.available)),
+    "ready_octets": _swept(attrgetter("available.octets")),
+    "unacked": _swept(attrgetter("leased")),
+    "delayed": _swept(lambda held: len(held.delayed)),
+    "oldest": _swept(_oldest),
+    "arrived": _swept(lambda held: held.figures["arrived"]),
+    "refused": _swept(lambda held: held.figures["refused"]),
+    "delivered": _swept(attrgetter("delivered")),
+    "acknowledged": _swept(lambda held: held.figures["accepted"]),
+    "redelivered": _swept(attrgetter("redelivered")),
+}
+"""The fields of ``QueueStatus`` that are read without the others."""
+
+
+def subscriptions(container: ManagedContainer) -> Kind:
+    """Return the subscriptions of all topics."""
+
+    def find() -> Iterator[Found]:
+        for node in list(container.nodes.values()):
+            if isinstance(node, Topic):
+                for subscription in list(node.subscriptions.values()):
+                    yield (node.address,), subscription
+
+    return Kind(find, partial(_of_subscription, container))
 
 
 def _of_subscription(container: ManagedContainer, subscription: Subscription) -> SubscriptionStatus:
@@ -201,19 +251,29 @@ def _of_subscription(container: ManagedContainer, subscription: Subscription) ->
     )
 
 
-def exchanges(container: ManagedContainer) -> Iterator[tuple[tuple[str, ...], Callable[[], Any]]]:
-    """Iterate over the exchanges of the broker, the default one included."""
-    for exchange in () if container.broker is None else list(container.broker.exchanges.values()):
-        yield (exchange.address,), partial(node_status, container, exchange)
+def exchanges(container: ManagedContainer) -> Kind:
+    """Return the exchanges of the broker, the default one included."""
+
+    def find() -> Iterator[Found]:
+        for exchange in () if container.broker is None else list(container.broker.exchanges.values()):
+            yield (exchange.address,), exchange
+
+    return Kind(find, partial(node_status, container))
 
 
-def bindings(container: ManagedContainer) -> Iterator[tuple[tuple[str, ...], Callable[[], BindingStatus]]]:
-    """Iterate over the bindings of the broker, each with its two ends to see."""
-    broker = container.broker
-    for binding in () if broker is None else list(broker.bindings):
-        kind, name = binding.destination
-        end = exchange_address(name) if broker is None or kind == "exchange" else broker.queue_address(name)
-        yield (exchange_address(binding.source), end), partial(binding_status, container.name, binding)
+def bindings(container: ManagedContainer) -> Kind:
+    """Return the bindings of the broker, each with its two ends to see."""
+
+    def find() -> Iterator[Found]:
+        broker = container.broker
+        for binding in () if broker is None else list(broker.bindings):
+            kind, name = binding.destination
+            end = (
+                exchange_address(name) if broker is None or kind == "exchange" else broker.queue_address(name)
+            )
+            yield (exchange_address(binding.source), end), binding
+
+    return Kind(find, partial(binding_status, container.name))
 
 
 def binding_status(virtual_host: str, binding: Binding) -> BindingStatus:
@@ -231,10 +291,9 @@ def binding_status(virtual_host: str, binding: Binding) -> BindingStatus:
 # -- connections ----------------------------------------------------------------------------
 
 
-def connections(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], ConnectionStatus]]]:
-    """Iterate over the connections, oldest first."""
-    for peer in container.connected:
-        yield (), partial(connection_status, container, peer)
+def connections(container: ManagedContainer) -> Kind:
+    """Return the connections, oldest first."""
+    return Kind(lambda: (((), peer) for peer in container.connected), partial(connection_status, container))
 
 
 def connection_status(container: ManagedContainer, peer: ConnectedPeer) -> ConnectionStatus:
@@ -271,14 +330,19 @@ def protocol_of(peer: ConnectedPeer, figures: Mapping[str, Any] | None = None) -
     return known if isinstance(known, str) else _AMQP10
 
 
-def channels(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], ChannelStatus]]]:
-    """Iterate over the sessions and channels of all connections."""
-    for peer in container.connected:
-        for channel in list(peer.channel_views()):
-            yield (), partial(_of_channel, peer, channel)
+def channels(container: ManagedContainer) -> Kind:
+    """Return the sessions and channels of all connections."""
+
+    def find() -> Iterator[Found]:
+        for peer in container.connected:
+            for channel in list(peer.channel_views()):
+                yield (), (peer, channel)
+
+    return Kind(find, _of_channel)
 
 
-def _of_channel(peer: ConnectedPeer, channel: ChannelView) -> ChannelStatus:
+def _of_channel(thing: tuple[ConnectedPeer, ChannelView]) -> ChannelStatus:
+    peer, channel = thing
     figures = channel.statistics()
     return ChannelStatus(
         connection=peer.number,
@@ -298,14 +362,16 @@ def _of_channel(peer: ConnectedPeer, channel: ChannelView) -> ChannelStatus:
     )
 
 
-def links(
-    container: ManagedContainer, role: str | None = None
-) -> Iterator[tuple[tuple[()], Callable[[], LinkStatus]]]:
-    """Iterate over the links of all connections, or those of one role."""
-    for peer in container.connected:
-        for link in list(peer.links()):
-            if role is None or link.role == role:
-                yield (), partial(link_status, peer, link)
+def links(container: ManagedContainer, role: str | None = None) -> Kind:
+    """Return the links of all connections, or those of one role."""
+
+    def find() -> Iterator[Found]:
+        for peer in container.connected:
+            for link in list(peer.links()):
+                if role is None or link.role == role:
+                    yield (), (peer, link)
+
+    return Kind(find, lambda thing: link_status(*thing))
 
 
 def find_link(container: ManagedContainer, identity: str) -> tuple[ConnectedPeer, LinkView]:
@@ -344,14 +410,19 @@ def link_status(peer: ConnectedPeer, link: LinkView) -> LinkStatus:
     )
 
 
-def transactions(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], TransactionStatus]]]:
-    """Iterate over the transactions that are not over."""
-    for peer in container.connected:
-        for transaction in list(peer.transactions()):
-            yield (), partial(_of_transaction, peer, transaction)
+def transactions(container: ManagedContainer) -> Kind:
+    """Return the transactions that are not over."""
+
+    def find() -> Iterator[Found]:
+        for peer in container.connected:
+            for transaction in list(peer.transactions()):
+                yield (), (peer, transaction)
+
+    return Kind(find, _of_transaction)
 
 
-def _of_transaction(peer: ConnectedPeer, transaction: Transaction) -> TransactionStatus:
+def _of_transaction(thing: tuple[ConnectedPeer, Transaction]) -> TransactionStatus:
+    peer, transaction = thing
     return TransactionStatus(
         connection=peer.number,
         user=user_of(peer.identity),
@@ -362,20 +433,25 @@ def _of_transaction(peer: ConnectedPeer, transaction: Transaction) -> Transactio
     )
 
 
-def users(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], UserStatus]]]:
-    """Iterate over the users that are connected or known, by name."""
-    present: dict[str, list[ConnectedPeer]] = {}
-    for peer in container.connected:
-        user = user_of(peer.identity)
-        if user is not None:
-            present.setdefault(user, []).append(peer)
-    named = container.authorise.users if isinstance(container.authorise, Rules) else ()
-    known = {*present, *named, *container.known_users} - {"*"}
-    for name in sorted(known):
-        yield (), partial(_of_user, name, present.get(name, []))
+def users(container: ManagedContainer) -> Kind:
+    """Return the users that are connected or known, by name."""
+
+    def find() -> Iterator[Found]:
+        present: dict[str, list[ConnectedPeer]] = {}
+        for peer in container.connected:
+            user = user_of(peer.identity)
+            if user is not None:
+                present.setdefault(user, []).append(peer)
+        named = container.authorise.users if isinstance(container.authorise, Rules) else ()
+        known = {*present, *named, *container.known_users} - {"*"}
+        for name in sorted(known):
+            yield (), (name, present.get(name, []))
+
+    return Kind(find, _of_user)
 
 
-def _of_user(name: str, peers: list[ConnectedPeer]) -> UserStatus:
+def _of_user(thing: tuple[str, list[ConnectedPeer]]) -> UserStatus:
+    name, peers = thing
     return UserStatus(
         name=name,
         connections=len(peers),
@@ -384,11 +460,15 @@ def _of_user(name: str, peers: list[ConnectedPeer]) -> UserStatus:
     )
 
 
-def accounts(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], AccountStatus]]]:
-    """Iterate over the accounts of the connected identities; none without quotas."""
-    for account in dict.fromkeys(peer.account for peer in container.connected):
-        if account is not None:
-            yield (), partial(_of_account, account)
+def accounts(container: ManagedContainer) -> Kind:
+    """Return the accounts of the connected identities; none without quotas."""
+
+    def find() -> Iterator[Found]:
+        for account in dict.fromkeys(peer.account for peer in container.connected):
+            if account is not None:
+                yield (), account
+
+    return Kind(find, _of_account)
 
 
 def _of_account(account: Account) -> AccountStatus:
@@ -404,15 +484,17 @@ def _of_account(account: Account) -> AccountStatus:
 # -- the container --------------------------------------------------------------------------
 
 
-def virtual_hosts(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], VirtualHostStatus]]]:
-    """Iterate over the names by which peers ask for the container."""
-    for name in container.virtual_hosts or ("/",):
-        yield (), partial(VirtualHostStatus, name=name, container=container.name)
+def virtual_hosts(container: ManagedContainer) -> Kind:
+    """Return the names by which peers ask for the container."""
+    return Kind(
+        lambda: (((), name) for name in container.virtual_hosts or ("/",)),
+        lambda name: VirtualHostStatus(name=name, container=container.name),
+    )
 
 
-def containers(container: ManagedContainer) -> Iterator[tuple[tuple[()], Callable[[], ContainerStatus]]]:
-    """Yield the container itself, without the totals of its connections."""
-    yield (), partial(container_status, container, Counter(), Counter())
+def containers(container: ManagedContainer) -> Kind:
+    """Return the container itself, without the totals of its connections."""
+    return Kind(lambda: [((), container)], lambda found: container_status(found, Counter(), Counter()))
 
 
 async def of_container(container: ManagedContainer) -> ContainerStatus:

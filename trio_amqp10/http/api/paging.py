@@ -1,6 +1,7 @@
 """Pages, order and columns of a list, by the query of a request.
 
-Only the entries of the page are made, unless a name or an order is asked for, which needs all of them. Long lists are made in pieces.
+Only the entries of the page are made. A name or an order that is asked for is read from each thing alone, if there is a reader of that
+column; otherwise all entries are made. Long lists are made in pieces.
 
 A pattern of a client could keep the processor busy for hours, so it has at most two repetitions, and none of a group.
 
@@ -11,8 +12,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from heapq import merge
+from itertools import islice
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from starlette.responses import Response
@@ -23,7 +27,7 @@ from trio_amqp10.http.errors import RequestError
 from .bodies import bad
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from starlette.datastructures import QueryParams
 
@@ -32,6 +36,9 @@ T = TypeVar("T")
 _MOST: Final = 500
 """The largest size of a page, as at RabbitMQ."""
 _SIZE: Final = 100
+_AT_ONCE: Final = 128
+"""Entries that are put in order in one piece."""
+_NAME: Final = ["name"]
 _LONGEST_PATTERN: Final = 256
 _REPEATS: Final = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
 _NOT_SAFE: Final = re.compile(r"\)[*+?{]|\(\?|\\[1-9]")
@@ -54,7 +61,7 @@ class Columns:
             return entry
         chosen: dict[str, Any] = {}
         for path in self._paths:
-            value = _value_at(entry, path)
+            value = _value_at(path, entry)
             if value is not None:
                 place = chosen
                 for name in path[:-1]:
@@ -136,8 +143,15 @@ def _matcher(name: str, is_pattern: bool) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
+def no_reader(_path: list[str]) -> None:
+    """Return None: no column is read from a thing alone."""
+
+
 async def list_response(
-    query: Query, things: Sequence[T], to_json: Callable[[T], Mapping[str, Any]]
+    query: Query,
+    things: Sequence[Any],
+    to_json: Callable[[Any], Mapping[str, Any]],
+    reader: Callable[[list[str]], Callable[[Any], Any] | None] = no_reader,
 ) -> Response:
     """Return a list, or a page of it, as its answer.
 
@@ -145,53 +159,101 @@ async def list_response(
         query: the wishes of the client.
         things: what the entries are made of.
         to_json: returns the object of JSON for a thing.
+        reader: returns, for the path of a column, a function that reads this column of a thing's object without making the
+            object; None if there is no such function.
 
     Raises:
         RequestError: 400, there is no such page.
 
     Cancelled: nothing has changed.
     """
-    pace = Pace()
-    if query.page is None or query.order is not None or query.matches is not None:
-        found = list[Mapping[str, Any]]()
-        for thing in things:
-            await pace.pause()
-            entry = to_json(thing)
-            if query.matches is None or query.matches(str(entry.get("name", ""))):
-                found.append(entry)
-        if query.order is not None:
-            path = query.order
-            found.sort(key=lambda entry: _rank(_value_at(entry, path)), reverse=query.reverse)
-        elif query.reverse:
-            found.reverse()
-        if query.page is None:
-            return await json_response(found, query.columns)
-        count = len(found)
-        chosen = found[(query.page - 1) * query.size : query.page * query.size]
-    else:
-        kept = things[::-1] if query.reverse else things
-        count = len(kept)
-        chosen = list[Mapping[str, Any]]()
-        for thing in kept[(query.page - 1) * query.size : query.page * query.size]:
-            await pace.pause()
-            chosen.append(to_json(thing))
-    pages = max(1, -(-count // query.size))
-    if query.page > pages:
-        raise RequestError(
-            400,
-            "page_out_of_range",
-            f"page={query.page}: expected at most {pages}, for {count} entries",
-        )
+    total = len(things)
+    name = None if query.matches is None else reader(_NAME)
+    value = None if query.order is None else reader(query.order)
+    if (
+        query.page is None
+        or (query.matches is not None and name is None)
+        or (query.order is not None and value is None)
+    ):
+        things, to_json = await _made(things, to_json), _itself
+        name, value = partial(_value_at, _NAME), partial(_value_at, query.order or ())
+    if query.matches is not None and name is not None:
+        things = await _matching(things, name, query.matches)
+    count = len(things)
+    first, last = 0, count
+    if query.page is not None:
+        pages = max(1, -(-count // query.size))
+        if query.page > pages:
+            raise RequestError(
+                400,
+                "page_out_of_range",
+                f"page={query.page}: expected at most {pages}, for {count} entries",
+            )
+        first, last = (query.page - 1) * query.size, query.page * query.size
+    if query.order is not None and value is not None:
+        things = await _in_order(things, value, query.reverse, last)
+    elif query.reverse:
+        things = things[::-1]
+    chosen = await _made(things[first:last], to_json)
+    if query.page is None:
+        return await json_response(chosen, query.columns)
     counts = {
         "filtered_count": count,
         "item_count": len(chosen),
         "page": query.page,
         "page_count": pages,
         "page_size": query.size,
-        "total_count": len(things),
+        "total_count": total,
     }
     items = await _encoded_list(chosen, query.columns)
     return _response(_encoded(counts)[:-1] + b',"items":' + items + b"}")
+
+
+async def _made(things: Sequence[Any], to_json: Callable[[Any], T]) -> list[T]:
+    pace, found = Pace(), list[T]()
+    for thing in things:
+        await pace.pause()
+        found.append(to_json(thing))
+    return found
+
+
+def _itself(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    return entry
+
+
+async def _matching(
+    things: Sequence[Any], name: Callable[[Any], Any], matches: Callable[[str], bool]
+) -> list[Any]:
+    pace, found = Pace(), list[Any]()
+    for thing in things:
+        if pace.is_over():
+            await pace.pause()
+        text = name(thing)
+        if matches("" if text is None else str(text)):
+            found.append(thing)
+    return found
+
+
+async def _in_order(
+    things: Sequence[Any], value: Callable[[Any], Any], reverse: bool, most: int
+) -> list[Any]:
+    """Return the first things by their value; equal ones stay in their order."""
+    pace, runs = Pace(), list[list[tuple[tuple[int, Any], Any]]]()
+    by_rank = itemgetter(0)
+    for start in range(0, len(things), _AT_ONCE):
+        run = [(_rank(value(thing)), thing) for thing in things[start : start + _AT_ONCE]]
+        run.sort(key=by_rank, reverse=reverse)
+        runs.append(run[:most])
+        await pace.pause()
+    found = list[Any]()
+    for _, thing in islice(merge(*runs, key=by_rank, reverse=reverse), most):
+        if pace.is_over():
+            await pace.pause()
+        found.append(thing)
+    while runs:  # To free the ranks of a long list at once would take as long as several pieces.
+        runs.pop()
+        await pace.pause()
+    return found
 
 
 async def json_response(found: Any, columns: Columns | None = None, status: int = 200) -> Response:
@@ -221,7 +283,7 @@ def _encoded(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=True, separators=(",", ":")).encode()
 
 
-def _value_at(entry: Mapping[str, Any], path: list[str]) -> Any:
+def _value_at(path: Sequence[str], entry: Mapping[str, Any]) -> Any:
     value: Any = entry
     for name in path:
         if not isinstance(value, dict):

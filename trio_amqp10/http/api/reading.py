@@ -5,12 +5,12 @@ Knows calls and shapes; changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .call import Call, not_found
 from .paging import Columns, Query, json_response, list_response
+from .shapes import FIELDS_OF_QUEUES, default_binding, number_of_connection
 from .shapes import binding as binding_shape
-from .shapes import default_binding, number_of_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,10 +21,25 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_NO_FIELDS: Final[Mapping[str, str]] = {}
 
-async def _listed(call: Call, listing: Listing[T], to_json: Callable[[T], Mapping[str, Any]]) -> Response:
+
+async def _listed(
+    call: Call,
+    listing: Listing[T],
+    to_json: Callable[[T], Mapping[str, Any]],
+    fields: Mapping[str, str] = _NO_FIELDS,
+) -> Response:
+    """Return a list; ``fields`` has the field of the description that a column is."""
+
+    def reader(path: list[str]) -> Callable[[Any], Any] | None:
+        field = fields.get(path[0]) if len(path) == 1 else None
+        return None if field is None else listing.reader(field)
+
     query = Query.of(call.request.query_params)
-    return await list_response(query, await listing.collect(), lambda make: to_json(make()))
+    return await list_response(
+        query, await listing.collect(), lambda thing: to_json(listing.describe(thing)), reader
+    )
 
 
 async def _made(call: Call, entries: list[dict[str, Any]]) -> Response:
@@ -46,12 +61,14 @@ async def nothing(call: Call) -> Response:
 
 async def queues(call: Call) -> Response:
     """Return all queues."""
-    return await _listed(call, call.management.queues(), call.shapes.queue)
+    return await _listed(call, call.management.queues(), call.shapes.queue, FIELDS_OF_QUEUES)
 
 
 async def queues_in_detail(call: Call) -> Response:
     """Return all queues with the fields of a single one, but for their consumers."""
-    return await _listed(call, call.management.queues(), lambda status: call.shapes.one_queue(status, []))
+    return await _listed(
+        call, call.management.queues(), lambda status: call.shapes.one_queue(status, []), FIELDS_OF_QUEUES
+    )
 
 
 async def queue(call: Call) -> Response:

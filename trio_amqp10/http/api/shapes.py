@@ -39,6 +39,24 @@ VERSION: Final = "4.0.5"
 Clients choose by it what they may ask for.
 """
 
+FIELDS_OF_QUEUES: Final[Mapping[str, str]] = {
+    "auto_delete": "auto_delete",
+    "consumers": "consumers",
+    "durable": "durable",
+    "exclusive": "exclusive",
+    "message_bytes": "octets",
+    "message_bytes_ram": "octets",
+    "message_bytes_ready": "ready_octets",
+    "messages": "depth",
+    "messages_ram": "depth",
+    "messages_ready": "ready",
+    "messages_ready_ram": "ready",
+    "messages_unacknowledged": "unacked",
+    "messages_unacknowledged_ram": "unacked",
+    "name": "name",
+}
+"""The field of ``QueueStatus`` for each column of a queue that has the same value."""
+
 _TYPES: Final = ("direct", "fanout", "headers", "topic")
 
 
@@ -59,28 +77,15 @@ class Shapes:
     def queue(self, status: QueueStatus) -> dict[str, Any]:
         """Return a queue as it is in lists."""
         return {
+            **{column: getattr(status, field) for column, field in FIELDS_OF_QUEUES.items()},
             "arguments": to_json(status.arguments),
-            "auto_delete": status.auto_delete,
             "consumer_capacity": 0,
             "consumer_utilisation": 0,
-            "consumers": status.consumers,
-            "durable": status.durable,
             "effective_policy_definition": {},
-            "exclusive": status.exclusive,
-            "message_bytes": status.octets,
             "message_bytes_paged_out": 0,
-            "message_bytes_ram": status.octets,
-            "message_bytes_ready": status.ready_octets,
             "message_bytes_unacknowledged": max(0, status.octets - status.ready_octets),
             "message_stats": _message_stats(status),
-            "messages": status.depth,
             "messages_paged_out": 0,
-            "messages_ram": status.depth,
-            "messages_ready": status.ready,
-            "messages_ready_ram": status.ready,
-            "messages_unacknowledged": status.unacked,
-            "messages_unacknowledged_ram": status.unacked,
-            "name": status.name,
             "node": self.node,
             "state": "running",
             "storage_version": 2,

@@ -15,6 +15,8 @@ from . import shapes
 from .history import MOST_QUEUES, SPANS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.responses import Response
 
     from trio_amqp10.container.management import Survey
@@ -85,37 +87,45 @@ def _with_depths(shown: dict[str, Any], history: History) -> dict[str, Any]:
 
 async def queues(call: Call, history: History) -> Response:
     """Return all queues, with their kept depths."""
-    query = Query.of(call.request.query_params)
+    listing = call.management.queues()
+
+    def reader(path: list[str]) -> Callable[[Any], Any] | None:
+        if len(path) > 1 or path[0] not in shapes.FIELDS_OF_QUEUES:
+            return None
+        read = listing.reader(path[0])
+        return lambda thing: shapes.plain(read(thing))
+
     return await list_response(
-        query,
-        await call.management.queues().collect(),
-        lambda make: _with_depths(shapes.queue(make()), history),
+        Query.of(call.request.query_params),
+        await listing.collect(),
+        lambda thing: _with_depths(shapes.queue(listing.describe(thing)), history),
+        reader,
     )
 
 
 async def connections(call: Call, _history: History) -> Response:
     """Return all connections, by the names of their peers."""
-    query = Query.of(call.request.query_params)
+    query, listing = Query.of(call.request.query_params), call.management.connections()
 
-    def shown(make: Any) -> dict[str, Any]:
-        found = shapes.status(make())
+    def shown(thing: Any) -> dict[str, Any]:
+        found = shapes.status(listing.describe(thing))
         return {
             **found,
             "name": " ".join(filter(None, [found["container_id"], found["user"], found["host"]])),
         }
 
-    return await list_response(query, await call.management.connections().collect(), shown)
+    return await list_response(query, await listing.collect(), shown)
 
 
 async def bindings(call: Call, _history: History) -> Response:
     """Return all bindings, by the names of both ends and their key."""
-    query = Query.of(call.request.query_params)
+    query, listing = Query.of(call.request.query_params), call.management.bindings()
 
-    def shown(make: Any) -> dict[str, Any]:
-        found = shapes.status(make())
+    def shown(thing: Any) -> dict[str, Any]:
+        found = shapes.status(listing.describe(thing))
         return {**found, "name": f"{found['source']} {found['destination']} {found['key']}"}
 
-    return await list_response(query, await call.management.bindings().collect(), shown)
+    return await list_response(query, await listing.collect(), shown)
 
 
 async def topology(call: Call, _history: History) -> Response:

@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
+from trio_amqp10.container.management.status import QueueStatus
 from trio_amqp10.core.errors import RemoteProtocolError
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp10.message import Message
-    from trio_amqp10.container.management import LinkStatus, MessageStatus, QueueStatus
+    from trio_amqp10.container.management import LinkStatus, MessageStatus
 
 _EXACT: Final = 2**53
 """Numbers up to this one are exact in a browser."""
@@ -68,15 +69,23 @@ def plain(value: object, depth: int = 0) -> Any:
             return str(value)
 
 
+def _shown(cls: Any, *left_out: str) -> tuple[str, ...]:
+    skipped = {"figures", "virtual_host", *left_out}
+    return tuple(each.name for each in fields(cls) if each.name not in skipped)
+
+
+FIELDS_OF_QUEUES: Final = _shown(QueueStatus, "rules", "arguments")
+"""The fields of a queue that are shown in lists."""
+
+
 def status(found: Any, *left_out: str) -> dict[str, Any]:
     """Return the fields of a status, without ``figures`` and those that are left out."""
-    skipped = {"figures", "virtual_host", *left_out}
-    return {each.name: plain(getattr(found, each.name)) for each in fields(found) if each.name not in skipped}
+    return {name: plain(getattr(found, name)) for name in _shown(found, *left_out)}
 
 
 def queue(found: QueueStatus) -> dict[str, Any]:
     """Return a queue."""
-    return status(found, "rules", "arguments")
+    return {name: plain(getattr(found, name)) for name in FIELDS_OF_QUEUES}
 
 
 def rules(found: QueueStatus) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
 
 from .dial_options import DialOptions, completed, dialling, tls_dialling, wait_option
 from .lazy_commands import LazyGroup, run
-from .option_types import COUNT, FILE, FOLDER, PRIORITY, SECONDS, LocalPath, Whole
+from .option_types import COUNT, FILE, PRIORITY, SECONDS, LocalPath, Whole
 from .server_defaults import default_address, default_url, is_091, with_login
 from .target_arguments import amqp091_options, management_place
 
@@ -435,17 +435,14 @@ def request_command(target: tuple[str, str], route: Route | None, **given: Any) 
 @click.argument("url", metavar="[URL]", type=management_place, required=False)
 @click.option(
     "--spool",
-    metavar="FOLDER",
-    type=FOLDER,
-    help="Watch the spool of a Spark query instead of a container.",
+    metavar="FOLDER-OR-URI",
+    help="Watch the spool of a Spark query instead of a container: a folder, or a URI as in s3://bucket/orders?region=eu-west-1.",
 )
 @click.option(
     "--interval",
     metavar="SECONDS",
     type=SECONDS,
-    default=1.0,
-    show_default=True,
-    help="Update the figures this often.",
+    help="Update the figures this often: by default each second, or every 10 seconds for a URI.",
 )
 @click.option(
     "--timeout",
@@ -459,7 +456,7 @@ def request_command(target: tuple[str, str], route: Route | None, **given: Any) 
 def top_command(
     url: str | None,
     spool: str | None,
-    interval: float,
+    interval: float | None,
     timeout: float | None,
     once: bool,
     as_json: bool,
@@ -477,17 +474,17 @@ def top_command(
         url = management_place(known)
         dial = completed(dial, url)
     if (url is None) == (spool is None):
-        raise click.UsageError("Give either a URL or --spool FOLDER to watch.")
+        raise click.UsageError("Give either a URL or --spool FOLDER-OR-URI to watch.")
     if spool is not None:
         from .top_spool import TopSpoolOptions, top_spool
 
-        watched = TopSpoolOptions(folder=spool, interval=interval, once=once, json=as_json, timeout=timeout)
+        watched = TopSpoolOptions(where=spool, interval=interval, once=once, json=as_json, timeout=timeout)
         run(partial(top_spool, watched))
     if timeout is not None:
         raise click.UsageError("--timeout needs --spool.")
     from .top import TopOptions, top
 
-    run(partial(top, TopOptions(url=str(url), interval=interval, once=once, json=as_json, dial=dial)))
+    run(partial(top, TopOptions(url=str(url), interval=interval or 1.0, once=once, json=as_json, dial=dial)))
 
 
 @amqp10.command("disconnect")

@@ -63,7 +63,6 @@ COUNT: Final = Whole(min=1)
 PRIORITY: Final = Whole(0, 255)
 SECONDS: Final = _Seconds(min=0, min_open=True)
 FILE: Final = LocalPath(exists=True, dir_okay=False, readable=True)
-FOLDER: Final = LocalPath(exists=True, file_okay=False)
 
 
 def file_of(value: str) -> str:

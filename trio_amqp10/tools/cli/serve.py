@@ -263,13 +263,14 @@ class _Reload:
         try:
             new = await trio.to_thread.run_sync(self._read)
             logins = _sasl(replace(new, tls_client_ca=old.tls_client_ca))
-            if context is not None:
-                context.reload()
+            use_files = None if context is None else context.read_again()
             lines = apply(container, old, new)
         except (CommandError, OSError, amqp.AmqpError, click.UsageError) as failure:
             why = failure.message if isinstance(failure, click.UsageError) else explain(failure) or failure
             say(f"amqp10: the old users, certificates and authorities stay in use: {why}")
             return
+        if use_files is not None:
+            use_files()
         sasl.replace_by(logins)
         self._options = new
         say("amqp10: users, certificates and authorities were read again")

@@ -1,7 +1,7 @@
 """``amqp10 top --spool``: show the figures of a Spark query's spool.
 
-Reads the ``metrics.json`` files that receivers write in the folder, its subfolders and those of lanes. Needs neither
-Spark nor Arrow.
+Reads the ``metrics.json`` files that receivers write, in the spool and those in its subfolders, or in an object store, and computes what
+waits from the names there. A folder needs neither Spark nor Arrow.
 """
 
 from __future__ import annotations
@@ -10,10 +10,17 @@ import json
 import time
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
+
+from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.core.paths import local_path
+from trio_amqp10.spark.option_values import location
+from trio_amqp10.spark.spool_figures import present_figures
+from trio_amqp10.spark.storage import FolderStore, is_remote, open_store, shown
 
 from .command_runner import CommandError, Interrupts
 from .screen import Screen, number, table
@@ -21,9 +28,14 @@ from .screen import Screen, number, table
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from trio_amqp10.spark.storage import Store
+
 _FILE: Final = "metrics.json"
 _LATE: Final = 15.0
 """Seconds after which figures are outdated: receivers write every ten seconds."""
+_INTERVAL: Final = 1.0
+_REMOTE_INTERVAL: Final = 10.0
+"""Seconds between two samples of an object store, whose receivers write so often; each sample takes a few requests."""
 _COLUMNS: Final = (
     *("spool", "state", "rows waiting", "octets waiting", "lag s", "received", "received/s"),
     *("depth at peer", "duplicates", "rejected", "connections", "full disk"),
@@ -34,8 +46,8 @@ _COLUMNS: Final = (
 class TopSpoolOptions:
     """The options of ``amqp10 top --spool``."""
 
-    folder: str
-    interval: float = 1.0
+    where: str
+    interval: float | None = None
     once: bool = False
     json: bool = False
     timeout: float | None = None
@@ -95,14 +107,16 @@ async def top_spool(options: TopSpoolOptions, interrupts: Interrupts) -> None:
     """Show one sample, or samples until interrupted or silent for ``timeout``.
 
     Raises:
-        CommandError: the folder has no figures, or a file of figures cannot be read.
+        CommandError: the spool has no figures, or a file of figures cannot be read.
     """
+    store = _opened(options.where)
+    interval = options.interval or (_REMOTE_INTERVAL if store.remote else _INTERVAL)
     screen = Screen(once=options.once, json=options.json)
     with interrupts.here(), screen:
         before: SpoolSample | None = None
         earlier: SpoolSample | None = None
         while True:
-            sample = await trio.to_thread.run_sync(_sample, Path(options.folder))
+            sample = await trio.to_thread.run_sync(_sample, store)
             if before is not None and _written(sample) != _written(before):
                 earlier = before
             await screen.show(partial(sample.as_json, earlier), partial(_drawn, sample, earlier))
@@ -110,34 +124,51 @@ async def top_spool(options: TopSpoolOptions, interrupts: Interrupts) -> None:
             if options.once or (options.timeout is not None and quiet >= options.timeout):
                 return
             before = sample
-            await trio.sleep(options.interval)
+            await trio.sleep(interval)
+
+
+def _opened(where: str) -> Store:
+    """Open a spool, which is not changed."""
+    try:
+        place = location(where)
+        if not is_remote(place):
+            return FolderStore(local_path(place))
+        if find_spec("pyarrow") is None:
+            raise CommandError(
+                "--spool with a URI needs pyarrow: install it with pip install 'trio-amqp10[spool]'", 2
+            )
+        return open_store(place)
+    except (ValueError, AmqpError) as wrong:
+        raise CommandError(f"--spool {shown(where)}: {wrong}", 2) from None
 
 
 def _written(sample: SpoolSample) -> list[float]:
     return [_float(each, "at") for each in sample.spools.values()]
 
 
-def _sample(folder: Path) -> SpoolSample:
+def _sample(store: Store) -> SpoolSample:
     found: dict[str, dict[str, Any]] = {}
-    for path in [
-        folder / _FILE,
-        *sorted(folder.glob(f"*/{_FILE}")),
-        *sorted(folder.glob(f"**/lanes/*/{_FILE}")),
-    ]:
+    for place, each in _stores(store).items():
         try:
-            figures: Any = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError) as wrong:
-            raise CommandError(f"{path} cannot be read: {wrong}") from None
-        if not isinstance(figures, dict) or "rows_waiting" not in figures:
-            raise CommandError(f"{path} has no figures of a spool")
-        found[str(path.parent.relative_to(folder))] = cast("dict[str, Any]", figures)
+            figures = present_figures(each)
+        except (OSError, AmqpError) as wrong:
+            raise CommandError(f"the figures of {each.where} cannot be read: {wrong}") from None
+        found |= {str(Path(place) / folder): shown for folder, shown in figures.items()}
     if not found:
         raise CommandError(
-            f"there is no {_FILE} in {folder}: a query writes it when it receives; give the folder of its option 'spool'"
+            f"there is no {_FILE} in {store.where}: a query writes it when it receives; give the folder or URI of its option 'spool'"
         )
     return SpoolSample(time=time.time(), spools=found)
+
+
+def _stores(store: Store) -> dict[str, Store]:
+    """Return the stores of all spools: of an object store itself, of a folder also those of its subfolders."""
+    if store.remote:
+        return {".": store}
+    folder = Path(store.where)
+    roots = [folder, *sorted(path.parent for path in folder.glob(f"*/{_FILE}"))]
+    roots += sorted({path.parents[2] for path in folder.glob(f"**/lanes/*/{_FILE}")} - {*roots})
+    return {str(each.relative_to(folder)): FolderStore(each) for each in roots if each.name != "lanes"}
 
 
 def _drawn(sample: SpoolSample, before: SpoolSample | None) -> RenderableType:

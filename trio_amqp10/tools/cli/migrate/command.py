@@ -1,6 +1,6 @@
-"""``amqp10 migrate``: plan, define, copy.
+"""``amqp10 migrate``: plan the migration, define queues, and copy messages.
 
-Knows ends, plans and the copying of queues.
+Knows the two brokers (ends), plans and the copying of queues.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ class MigrateOptions:
 
 
 async def migrate(options: MigrateOptions, interrupts: Interrupts) -> None:
-    """Take definitions and messages of one broker to another.
+    """Move definitions and messages from one broker to another.
 
     Raises:
-        CommandError: something has no counterpart, and nothing was done; or not all was moved, and the command has to run again.
+        CommandError: something has no counterpart, and nothing was done; or some messages were not moved, and the command must run again.
     """
     with _explained():
         async with (
@@ -181,7 +181,7 @@ def _read(file: str) -> dict[str, Any]:
 async def _copy_all(
     source: End, target: End, plan: Plan, options: MigrateOptions, interrupts: Interrupts
 ) -> int:
-    """Move the messages of all queues; return how many are not ready, and stay."""
+    """Move the messages of all queues; return how many are not ready."""
     left = 0
     with (
         Progress("migrating", sum(each.ready for each in plan.queues)) as progress,

@@ -1,0 +1,3 @@
+from typing import Any
+
+def usual_payload(sections: list[Any]) -> bytes | None: ...
