@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.requester import open_requester
-from trio_amqp10.amqp10.server.native_message import received
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
@@ -628,6 +627,8 @@ class RemoteManagement:
 
 
 def _message_status(queue: str, entity: Entity | Any) -> MessageStatus:
+    from trio_amqp10.amqp10.server.native_message import received  # only messages need a part of the server
+
     figures, payload = read_message_figures(entity)
     return MessageStatus(
         queue=queue, message=Message.from_payload(payload), content=received(0, payload), **figures
