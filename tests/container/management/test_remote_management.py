@@ -13,6 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.testing.azure_emulator.helpers import opened as event_hubs
 from trio_amqp10.container.management import (
     LeftOut,
     Management,
@@ -237,6 +238,16 @@ async def test_messages_are_published_looked_at_taken_moved_and_sent_back() -> N
         assert await remote.move("q", "to") == 0
 
 
+async def test_large_messages_are_taken_in_several_replies() -> None:
+    container = amqp.Container("peer")
+    container.add_queue("q")
+    async with both(container) as (local, remote):
+        for number in range(20):
+            await local.publish("q", bytes([number]) * 2**20)
+        assert [each.message.body[0] for each in await remote.get("q", 20)] == list(range(20))
+        assert (await local.queue("q")).depth == 0
+
+
 async def test_move_of_messages_that_match_goes_on_after_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("trio_amqp10.container.management.remote_management._STEP", 10)
     container = amqp.Container("peer")
@@ -430,6 +441,19 @@ async def test_rabbitmq_has_no_such_node() -> None:
         with pytest.raises(amqp.LinkRefusedError):
             async with conn.open_management():
                 pytest.fail("it is open")
+
+
+async def test_event_hubs_refuse_what_they_do_not_have(autojump_clock: MockClock) -> None:
+    async with event_hubs() as (_, conn), conn.open_management() as remote:
+        calls: list[Callable[[], Any]] = [
+            lambda: remote.purge("clicks"),
+            lambda: remote.queues().page(),
+            lambda: remote.entity("queue", "clicks"),
+        ]
+        for call in calls:
+            with pytest.raises(OperationRefusedError) as refused:
+                await call()
+            assert refused.value.status >= 400
 
 
 async def test_queue_in_place_of_the_node_never_replies(autojump_clock: MockClock) -> None:

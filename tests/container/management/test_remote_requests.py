@@ -86,6 +86,13 @@ async def test_refusal_has_the_reason_of_management(status: int, reason: str) ->
     assert str(error) == f"the peer refuses PURGE: not here ({status})"
 
 
+async def test_refusal_in_the_form_of_event_hubs_is_one() -> None:
+    status = {"status-code": 404, "status-description": "not here"}
+    async with answered(None, status) as requests:
+        with pytest.raises(OperationRefusedError, match=r"refuses PURGE: not here \(404\)"):
+            await requests.reply_to("PURGE")
+
+
 @pytest.mark.parametrize("description", [None, 5, ""])
 async def test_refusal_without_a_description_says_so(description: Any) -> None:
     async with answered(None, {"statusCode": 404, "statusDescription": description}) as requests:

@@ -138,11 +138,15 @@ class RemoteRequests:
                 f"{self.address} did not answer {operation} within {self._timeout:g} s: it may have done it or not"
             ) from None
         status = reply.application_properties
-        code = status.get("statusCode")
+        code = status.get("statusCode", status.get("status-code"))  # Event Hubs has the second form
         if not isinstance(code, int) or isinstance(code, bool):
             raise self.fault(operation, f"statusCode={code!r:.64}: expected a number")
         if not 200 <= code < 300:
-            raise OperationRefusedError(operation, int(code), _described(status.get("statusDescription")))
+            raise OperationRefusedError(
+                operation,
+                int(code),
+                _described(status.get("statusDescription", status.get("status-description"))),
+            )
         return reply
 
 
