@@ -10,6 +10,7 @@ import logging
 import uuid
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import trio
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.layer_stack import Stack
     from trio_amqp10.amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.container.management.remote_management import RemoteManagementOpening
     from trio_amqp10.core.tokens import Token
 
     from .cbs import TokenKeeping, TokenSource
@@ -505,6 +507,29 @@ class Connection(Waiter, trio.abc.AsyncResource):
         from .requester import RequesterOpening
 
         return RequesterOpening(self, options)
+
+    def open_management(
+        self, address: str = "$management", *, timeout: float | None = 60.0
+    ) -> RemoteManagementOpening:
+        """Open management of the container of the peer.
+
+        Use it as ``async with conn.open_management() as management``. The calls are those of ``Container.management``, see ``RemoteManagement``. The peer must be a container with a management node
+        (``Container.add_management``); for RabbitMQ there is ``trio_amqp10.rabbitmq.open_management``.
+
+        Args:
+            address: the address of the management node.
+            timeout: seconds to wait for each reply; None for any time.
+
+        Raises (on entering):
+            LinkRefusedError: the peer has no management node, or does not permit the user to send to it.
+            SessionEndedError, ConnectionClosedError: the session or connection ended.
+
+        Cancelled while entering: the links are detached again.
+        """
+        # A room above this one: it is loaded when it is used.
+        remote = import_module("trio_amqp10.container.management.remote_management")
+        opening: RemoteManagementOpening = remote.RemoteManagementOpening(self, address, timeout)
+        return opening
 
     def open_transaction(self, *, keep: bool = False) -> TransactionOpening:
         """Begin a transaction: ``async with conn.open_transaction() as txn`` (4.1).
