@@ -243,7 +243,10 @@ class Session(SessionCore):
 
     @property
     def is_handle_certain(self) -> bool:
-        """Whether ``has_free_handle`` knows the peer's handle-max, or the next handle is 0, which every peer permits."""
+        """Whether the peer is known to permit the next handle, if it is free.
+
+        Every peer permits handle 0; its handle-max is in its begin (2.7.2).
+        """
         return self.remote is not None or self._handles.lowest() == 0
 
     @property

@@ -626,9 +626,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         return default
 
     async def session_to_attach(self, session: Session | None, *, own: bool) -> Session:
-        """Do as ``session_for``, and wait until the peer is known to permit another link there (2.7.2).
+        """Return the session for a link, once the peer is known to permit it there.
 
-        Its begin has the highest handle, so only the first link may attach before that.
+        The peer's begin has its handle-max (2.7.2), so only the first link of a session may attach before that begin.
+        Arguments as for ``session_for``.
 
         Cancelled: nothing has happened.
         """

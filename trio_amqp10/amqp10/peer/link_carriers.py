@@ -135,7 +135,7 @@ class LinkConnection(Protocol):
         ...
 
     async def session_to_attach(self, session: Any, *, own: bool) -> LinkSession:
-        """Do as ``session_for``, and wait until the peer is known to permit another link there."""
+        """Return the session for a link, once the peer is known to permit it there."""
         ...
 
     async def wait_recovered(self) -> None:

@@ -59,7 +59,7 @@ class RecoverableConnection(RedialledConnection, Protocol):
         ...
 
     async def session_to_attach(self, session: Any, *, own: bool) -> LinkSession:
-        """Return the session for a new attachment of a link; see ``Connection.session_to_attach``."""
+        """Return the session to attach a link to; see ``Connection``."""
         ...
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
@@ -211,7 +211,9 @@ class Recovery(RecoveryBase[RecoverableConnection]):
         await self._prepare()
 
     async def _prepare(self) -> None:
-        """Await the begins that permit links, and the calls of ``restore_with``, before links are attached.
+        """Await all that must happen before links are attached.
+
+        These are the peer's begins of sessions with several links, and the calls of ``restore_with``.
 
         Stop if the peer is lost again meanwhile.
         """
