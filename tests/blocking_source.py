@@ -46,6 +46,7 @@ CHANGES: Final = (
     ),
     (r'    "(?:Opening|guest_mode)",\n', ""),
     (r"asyncio_bridge", "blocking_bridge"),
+    (r"asyncio_management_generated", "blocking_management_generated"),
     (r"StopAsyncIteration(?!:  # of trio)", "StopIteration"),
     (r"__aiter__", "__iter__"),
     (r"def __anext__", "def __next__"),

@@ -21,6 +21,7 @@ import trio
 
 import trio_amqp10 as amqp
 import trio_amqp10.broker.stores
+import trio_amqp10.container.management
 import trio_amqp10.testing
 
 from .structure import tree_of
@@ -75,7 +76,13 @@ def test_public_name_is_exported_for_type_checkers() -> None:
         assert all(alias.asname == alias.name for alias in node.names), ast.unparse(node)
 
 
-LAZY = [amqp, amqp.container, trio_amqp10.broker.stores, trio_amqp10.testing]
+LAZY = [
+    amqp,
+    amqp.container,
+    trio_amqp10.container.management,
+    trio_amqp10.broker.stores,
+    trio_amqp10.testing,
+]
 
 
 @pytest.mark.parametrize("package", LAZY, ids=lambda package: str(package.__name__))

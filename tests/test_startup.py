@@ -45,6 +45,12 @@ def test_client_loads_no_container_and_no_database() -> None:
     assert [name for name in loaded if name.startswith(("trio_amqp10.container", "sqlite3"))] == []
 
 
+def test_client_of_management_loads_no_container_and_no_exchanges() -> None:
+    loaded = loaded_by("from trio_amqp10.container.management import RemoteManagement, OperationRefusedError")
+    unused = ("management.management", "container.container", "exchanges.exchanges", "nodes.queue", "server")
+    assert [name for name in loaded if name.startswith("trio_amqp10.") and name.endswith(unused)] == []
+
+
 def test_plugin_of_pytest_loads_nothing_of_the_package_until_a_fixture_is_asked_for() -> None:
     more = set(loaded_by("import pytest, trio_amqp10.testing.plugin")) - set(loaded_by("import pytest"))
     assert {name for name in more if not name.startswith("trio_amqp10")} <= {"inspect"}, sorted(more)

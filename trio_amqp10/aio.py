@@ -23,6 +23,7 @@ from .amqp10.peer.requester import RequesterOpening
 from .amqp10.peer.sender import open_sender
 from .amqp10.peer.transaction import Transaction as AsyncTransaction
 from .bridges.asyncio_bridge import Bridge, Opened, OpenedSender, Opening, dialled, guest_mode, inner_of
+from .bridges.asyncio_management_generated import RemoteListing, RemoteManagement
 from .bridges.browsing import open_browser
 from .bridges.portal import within
 from .net.option_signatures import takes, takes_on
@@ -39,6 +40,8 @@ __all__ = [
     "Opening",
     "OutgoingDelivery",
     "Receiver",
+    "RemoteListing",
+    "RemoteManagement",
     "Requester",
     "Sender",
     "Transaction",
@@ -97,6 +100,18 @@ class Connection(Opened[AsyncConnection]):
         For its arguments and errors see ``trio_amqp10.Connection.open_requester``.
         """
         return Opening(Requester, lambda: RequesterOpening(self._inner, options), self._bridge)
+
+    def open_management(
+        self, address: str = "$management", *, timeout: float | None = 60.0
+    ) -> Opening[RemoteManagement]:
+        """Open management of the container of the peer.
+
+        Use it as ``async with conn.open_management() as management``. For its arguments and errors see
+        ``trio_amqp10.Connection.open_management``.
+        """
+        return Opening(
+            RemoteManagement, lambda: self._inner.open_management(address, timeout=timeout), self._bridge
+        )
 
     def open_transaction(self, *, keep: bool = False) -> Opening[Transaction]:
         """Begin a transaction (4.1).

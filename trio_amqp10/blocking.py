@@ -25,6 +25,7 @@ from .amqp10.peer.requester import RequesterOpening
 from .amqp10.peer.sender import open_sender
 from .amqp10.peer.transaction import Transaction as AsyncTransaction
 from .bridges.blocking_bridge import Bridge, Opened, OpenedSender, dialled, inner_of, opened
+from .bridges.blocking_management_generated import RemoteListing, RemoteManagement
 from .bridges.browsing import open_browser
 from .bridges.portal import within
 from .net.option_signatures import takes, takes_on
@@ -40,6 +41,8 @@ __all__ = [
     "Delivery",
     "OutgoingDelivery",
     "Receiver",
+    "RemoteListing",
+    "RemoteManagement",
     "Requester",
     "Sender",
     "Transaction",
@@ -97,6 +100,18 @@ class Connection(Opened[AsyncConnection]):
         For its arguments and errors see ``trio_amqp10.Connection.open_requester``.
         """
         return opened(Requester, lambda: RequesterOpening(self._inner, options), self._bridge)
+
+    def open_management(
+        self, address: str = "$management", *, timeout: float | None = 60.0
+    ) -> RemoteManagement:
+        """Open management of the container of the peer.
+
+        Use it as ``with conn.open_management() as management``. For its arguments and errors see
+        ``trio_amqp10.Connection.open_management``.
+        """
+        return opened(
+            RemoteManagement, lambda: self._inner.open_management(address, timeout=timeout), self._bridge
+        )
 
     def open_transaction(self, *, keep: bool = False) -> Transaction:
         """Begin a transaction (4.1).

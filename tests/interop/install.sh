@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), all at once, each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [taskiq] [nameko] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -102,6 +102,23 @@ install_frameworks() {
         "$peers/frameworks/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: \
             celery 'dramatiq[rabbitmq]' 'faststream[rabbit]' >&2 &&
         "$peers/frameworks/bin/python" -c 'import celery, dramatiq, faststream.rabbit'
+}
+
+# Taskiq on aio-pika, and nameko, which needs versions of its own.
+install_taskiq() {
+    "$peers/taskiq/bin/python" -c 'import taskiq_aio_pika' 2>/dev/null && return 0
+    rm -rf "$peers/taskiq"
+    "$python" -m venv "$peers/taskiq" &&
+        "$peers/taskiq/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: taskiq-aio-pika >&2 &&
+        "$peers/taskiq/bin/python" -c 'import taskiq_aio_pika'
+}
+
+install_nameko() {
+    "$peers/nameko/bin/python" -W ignore -c 'import nameko.standalone.rpc' 2>/dev/null && return 0
+    rm -rf "$peers/nameko"
+    "$python" -m venv "$peers/nameko" &&
+        "$peers/nameko/bin/python" -m pip install -q --no-compile --no-cache-dir 'nameko>=2.14.1,<3' >&2 &&
+        "$peers/nameko/bin/python" -W ignore -c 'import nameko.standalone.rpc'
 }
 
 # Clients of RabbitMQ's HTTP API.
@@ -267,7 +284,7 @@ install() {
     return $status
 }
 
-all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks http-clients pika azure azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
+all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks taskiq nameko http-clients pika azure azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
 mkdir -p "$peers"
 rm -f "$peers/.updated"
 # shellcheck disable=SC2086  # a list of words

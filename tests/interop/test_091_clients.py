@@ -112,6 +112,8 @@ PROGRAMS = (
     Program("amqplib", "amqplib_peer.js"),
     Program("java", "JavaPeer.java"),
     Program("frameworks", "frameworks_peer.py"),
+    Program("taskiq", "taskiq_peer.py"),
+    Program("nameko", "nameko_peer.py"),
 )
 ENVIRONMENT = {"NODE_PATH": str(PEERS / "amqplib/node_modules")}
 

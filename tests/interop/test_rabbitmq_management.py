@@ -75,3 +75,14 @@ def test_exactly_once_is_a_guarantee_that_the_broker_does_not_have(rabbitmq4: Br
                         pytest.fail("the broker has no such mode")
 
     within(main)
+
+
+def test_management_of_containers_is_refused(rabbitmq4: Broker) -> None:
+    async def main() -> None:
+        async with amqp.open_connection(rabbitmq4.url) as conn:
+            with pytest.raises(amqp.LinkRefusedError):
+                async with conn.open_management():
+                    pytest.fail("it is open")
+            await use(conn, "after-")
+
+    within(main)

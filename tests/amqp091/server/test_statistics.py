@@ -8,11 +8,10 @@ from typing import Any
 import trio
 from rich.console import Console
 
-import trio_amqp10 as amqp
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp10.peer.statistics import TOTALS
 from trio_amqp10.container import Container
-from trio_amqp10.tools.cli.management_client import ManagementClient
+from trio_amqp10.tools.cli.open_management import list_entities
 from trio_amqp10.tools.cli.top import Sample, _drawn
 
 from .script import opened
@@ -54,15 +53,13 @@ async def test_connection_counts_what_went_through_it() -> None:
         assert (links["receiver sink"]["messages"], links["receiver sink"]["state"]) == (1, "ATTACHED")
         async with (
             container.connect() as other,
-            amqp.open_requester(other, "$management") as requester,
+            other.open_management() as management,
         ):
-            connections = {
-                each["name"]: each for each in await ManagementClient(requester).list("connection")
-            }
+            connections = {each["name"]: each for each in await list_entities(management, "connection")}
             assert connections["mine"]["protocol"] == "AMQP 0-9-1"
             assert (connections["mine"]["messages-in"], connections["mine"]["messages-out"]) == (4, 3)
             assert [each["protocol"] for name, each in connections.items() if name != "mine"] == ["AMQP 1.0"]
-            rows = tuple(await ManagementClient(requester).list("link"))
+            rows = tuple(await list_entities(management, "link"))
             assert ("q", 3) in {(each["address"], each["messages"]) for each in rows}
             told = {"connections": tuple(connections.values()), "links": rows}
             sample = Sample(time=0.0, peer={}, managed=True, ours={}, **told)

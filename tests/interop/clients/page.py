@@ -23,7 +23,7 @@ Other AMQP clients
 
 ``make interop`` runs these clients through the same scenarios, with a container (``amqp10 serve``) and with RabbitMQ 4, and compares each
 cell with this page. A cell holds for both servers unless its note names one. pika, aio-pika, kombu, amqplib, Proton and rhea have many more tests
-of their own; so have clients that are not in this table: RabbitMQ's for Java and for AMQP 1.0, Celery, Dramatiq, FastStream, and Microsoft's for Azure.
+of their own; so have clients that are not in this table: RabbitMQ's for Java and for AMQP 1.0, Celery, Dramatiq, FastStream, Taskiq, nameko, and Microsoft's for Azure.
 
 """
 _PROTOCOLS: Final = {"0-9-1": "Clients of AMQP 0-9-1", "1.0": "Clients of AMQP 1.0"}

@@ -58,6 +58,9 @@ def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None
     assert "'orders' has 3 messages: it is not empty (412)" in failed(
         "queue", "delete", managed, "orders", "--if-empty"
     )
+    assert "--unset 'kind' is no rule of a queue: expected max-length" in misused(
+        "queue", "set", managed, "orders", "--unset", "kind"
+    )
     assert done("queue", "purge", managed, "orders") == b"purged 3\n"
     assert done("queue", "delete", managed, "orders", "--if-empty", "--if-unused") == b""
     assert "no queue 'orders' (404)" in failed("queue", "show", managed, "orders")

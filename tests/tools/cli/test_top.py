@@ -16,7 +16,7 @@ import pytest
 from rich.console import Console
 
 import trio_amqp10 as amqp
-from trio_amqp10.tools.cli.management_client import ManagementClient
+from trio_amqp10.tools.cli.open_management import list_entities
 from trio_amqp10.tools.cli.top import Sample, _drawn
 
 from .conftest import (
@@ -182,8 +182,8 @@ async def test_top_names_the_management_node_itself_in_its_requests() -> None:
         body = {"attributeNames": ["name"], "results": [["q"]]}
         return amqp.Message(body, application_properties={"statusCode": 200, "statusDescription": "OK"})
 
-    async with container.connect() as conn, conn.open_requester("$management") as requester:
-        assert await ManagementClient(requester).list("queue") == [{"name": "q"}]
+    async with container.connect() as conn, conn.open_management() as management:
+        assert await list_entities(management, "queue") == [{"name": "q"}]
     [request] = asked
     assert (request["type"], request["name"]) == ("org.amqp.management", "self")
     assert "identity" not in request

@@ -10,6 +10,7 @@ import logging
 import uuid
 from contextlib import contextmanager, nullcontext
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import trio
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.layer_stack import Stack
     from trio_amqp10.amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.container.management.remote_management import RemoteManagementOpening
     from trio_amqp10.core.tokens import Token
 
     from .cbs import TokenKeeping, TokenSource
@@ -506,6 +508,29 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
         return RequesterOpening(self, options)
 
+    def open_management(
+        self, address: str = "$management", *, timeout: float | None = 60.0
+    ) -> RemoteManagementOpening:
+        """Open management of the container of the peer.
+
+        Use it as ``async with conn.open_management() as management``. The calls are those of ``Container.management``, see ``RemoteManagement``. The peer must be a container with a management node
+        (``Container.add_management``); for RabbitMQ there is ``trio_amqp10.rabbitmq.open_management``.
+
+        Args:
+            address: the address of the management node.
+            timeout: seconds to wait for each reply; None for any time.
+
+        Raises (on entering):
+            LinkRefusedError: the peer has no management node, or does not permit the user to send to it.
+            SessionEndedError, ConnectionClosedError: the session or connection ended.
+
+        Cancelled while entering: the links are detached again.
+        """
+        # A room above this one: it is loaded when it is used.
+        remote = import_module("trio_amqp10.container.management.remote_management")
+        opening: RemoteManagementOpening = remote.RemoteManagementOpening(self, address, timeout)
+        return opening
+
     def open_transaction(self, *, keep: bool = False) -> TransactionOpening:
         """Begin a transaction: ``async with conn.open_transaction() as txn`` (4.1).
 
@@ -599,6 +624,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if default is None or default.is_over or not default.engine.has_free_handle:
             default = self._default_session = self.new_session()
         return default
+
+    async def session_to_attach(self, session: Session | None, *, own: bool) -> Session:
+        """Return the session for a link, once the peer is known to permit it there.
+
+        The peer's begin has its handle-max (2.7.2), so only the first link of a session may attach before that begin.
+        Arguments as for ``session_for``.
+
+        Cancelled: nothing has happened.
+        """
+        while not (found := self.session_for(session, own=own)).engine.is_handle_certain:
+            await found.begun()
+        return found
 
     def new_name(self) -> str:
         """Return a new, unique link name."""

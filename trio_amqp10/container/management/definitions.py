@@ -21,7 +21,6 @@ Knows the model of management and plain values; changes nothing but through the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.broker.exchanges.addresses import RESERVED, TEMPORARY
@@ -30,6 +29,7 @@ from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.broker.rights.access import shown
 
 from .errors import ManagementError
+from .status import Imported, LeftOut
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -52,34 +52,6 @@ _OF_RABBITMQ: Final = {
     "policies": "a queue has rules of its own: give it arguments",
     "operator_policies": "a queue has rules of its own: give it arguments",
 }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class LeftOut:
-    """A definition that was not imported.
-
-    Args:
-        kind: its list, e.g. ``"queues"`` or ``"users"``.
-        name: its name.
-        reason: why.
-    """
-
-    kind: str
-    name: str
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Imported:
-    """The result of an import.
-
-    Args:
-        made: how many definitions are there now, by their list; those that were there already included.
-        left_out: the others.
-    """
-
-    made: Mapping[str, int]
-    left_out: tuple[LeftOut, ...]
 
 
 # -- export ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The error of an operation of management, and its status as numbers of HTTP.
+"""The errors of an operation of management, and their status as numbers of HTTP.
 
 Knows reasons; knows no operation.
 """
@@ -10,7 +10,15 @@ from typing import Final, Literal, TypeAlias
 from trio_amqp10.core.errors import AmqpError
 
 Reason: TypeAlias = Literal[
-    "invalid", "forbidden", "not-found", "exists", "precondition", "refused", "store-failed"
+    "invalid",
+    "forbidden",
+    "not-found",
+    "exists",
+    "precondition",
+    "refused",
+    "store-failed",
+    "not-implemented",
+    "other",
 ]
 """Why an operation was not done."""
 
@@ -22,7 +30,10 @@ _STATUS: Final[dict[Reason, int]] = {
     "precondition": 412,
     "refused": 422,
     "store-failed": 500,
+    "not-implemented": 501,
+    "other": 502,
 }
+_REASONS: Final[dict[int, Reason]] = {status: reason for reason, status in _STATUS.items()}
 
 
 class ManagementError(AmqpError):
@@ -32,7 +43,8 @@ class ManagementError(AmqpError):
         reason: ``"invalid"``: an argument is not possible. ``"forbidden"``: on behalf of another, who lacks the permission;
             or a reserved name. ``"not-found"``: there is no such thing. ``"exists"``: the address is taken.
             ``"precondition"``: ``if_empty`` or ``if_unused`` does not hold. ``"refused"``: a node did not accept a message.
-            ``"store-failed"``: the store cannot be written.
+            ``"store-failed"``: the store cannot be written. ``"not-implemented"`` and ``"other"``: only of a peer, see
+            ``OperationRefusedError``.
         description: what is wrong, with the value.
     """
 
@@ -45,3 +57,28 @@ class ManagementError(AmqpError):
     def status(self) -> int:
         """The status code of HTTP for the reason, which "AMQP Management 1.0" uses too."""
         return _STATUS[self.reason]
+
+
+class OperationRefusedError(ManagementError):
+    """The management of a peer refused an operation.
+
+    Attributes:
+        operation: the operation of "AMQP Management 1.0", e.g. ``"PURGE"``.
+        status: the status code of the reply, as in HTTP.
+        reason: the reason for this status, as ``container.management`` gives it; ``"not-implemented"``: the peer does not know the
+            operation, as it is of another kind or of an older version; ``"other"``: a status that containers do not send.
+        description: the description of the peer.
+    """
+
+    def __init__(self, operation: str, status: int, description: str) -> None:
+        super().__init__(_REASONS.get(status, "other"), description)
+        self.operation: Final = operation
+        self._status: Final = status
+
+    @property
+    def status(self) -> int:
+        """The status code of the reply."""
+        return self._status
+
+    def __str__(self) -> str:
+        return f"the peer refuses {self.operation}: {self.description} ({self.status})"

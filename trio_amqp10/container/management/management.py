@@ -85,7 +85,6 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.stores.base import Done
     from trio_amqp10.sasl import Identity
 
-    from .definitions import Imported
     from .depths import QueueDepths
     from .listing import Kind
     from .managed_container import ManagedContainer
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
         ConnectionStatus,
         ContainerStatus,
         ExchangeStatus,
+        Imported,
         LinkStatus,
         MessageStatus,
         NodeStatus,
@@ -756,6 +756,7 @@ class Management:
         count: int = 1,
         *,
         outcome: Ending = "accept",
+        octets: int | None = None,
         filter: str | None = None,  # noqa: A002
     ) -> list[MessageStatus]:
         """Take ready messages of a queue, each with the same outcome.
@@ -765,6 +766,7 @@ class Management:
             count: messages at most.
             outcome: ``"accept"``: they are gone; ``"release"``: they return to their places; ``"reject"``: they die, and go
                 to the dead-letter address if there is one.
+            octets: take no further message once these together have so many; None for any number.
             filter: a selector of JMS that they must match; None for all.
 
         Raises:
@@ -776,7 +778,8 @@ class Management:
         wants = single_messages.wanted(filter)
         queue = self._find_queue(address)
         queue.sweep_now()
-        return await single_messages.get(self._container, queue, _checked(count), outcome, wants)
+        room = inf if octets is None else _checked(octets)
+        return await single_messages.get(self._container, queue, _checked(count), outcome, wants, room)
 
     async def move(
         self,

@@ -19,7 +19,8 @@ operation                                  effect
                                            the nodes of one ``entityType``, from ``offset``, at most ``count``; of type
                                            ``connection``, ``link`` or ``account`` the present ones, of type
                                            ``container`` the container itself; an account is the usage
-                                           of one identity, if there are quotas. Further types are in ``GET-TYPES``
+                                           of one identity, if there are quotas; links may be those of one ``role``.
+                                           Further types are in ``GET-TYPES``
 ``PURGE``                                  remove the ready messages of a queue; the body of the reply has their ``count``
 ``HOLD``                                   let a queue take and give no messages for ``seconds``; 0 ends it
 ``REDIRECT``                               send all links of a queue, and new ones, to the URL ``target`` (2.8.18); without it
@@ -27,8 +28,8 @@ operation                                  effect
 ``PUBLISH``                                send the ``message`` in the body, octets of sections (3.2), to a node; the body of
                                            the reply has ``routed``: whether any node has it
 ``BROWSE``, ``GET``                        look at the ready messages of a queue from ``offset``, or take them with the
-                                           ``outcome`` ``accept``, ``release`` or ``reject``: at most ``count``, and those
-                                           that match ``filter``, a selector of JMS. The body of the reply has
+                                           ``outcome`` ``accept``, ``release`` or ``reject``: at most ``count`` (100 to take), and those
+                                           that match ``filter``, a selector of JMS, of ``octets`` together. The body of the reply has
                                            ``messages``; a message of more than a page is shown alone
 ``MOVE``                                   move at most ``count`` ready messages that match ``filter`` to the node
                                            ``target``, each exactly once; the body of the reply has their ``count``
@@ -51,6 +52,9 @@ A reply to ``QUERY`` is a page: at most 500 entities, and at most about a megaby
 names of nodes have at most 2,048 characters. So no request costs more than one page, whatever the container holds and
 whatever the request contains.
 
+With ``form`` = ``status``, entities in the reply to ``CREATE``, ``READ``, ``UPDATE`` and ``QUERY`` have the fields of their statuses
+in place of attributes (``status_values``), and the reply to ``DELETE`` has the ``count`` of ready messages.
+
 Knows the model of management, and the words of requests; has no logic of its own.
 """
 
@@ -70,12 +74,14 @@ from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.topic import Topic
 from trio_amqp10.container.handlers import Answering
 from trio_amqp10.container.internal_peer import InternalPeer
+from trio_amqp10.core.errors import LocalProtocolError
 
 from . import status, status_builders
 from .errors import ManagementError
 from .management import PLACE, Management
 from .single_messages import Ending
 from .status import QueueStatus, TopicStatus
+from .status_values import encodable, to_values
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -183,6 +189,7 @@ class ManagementNode(Answering):
             operation = self._operations.get(_text(asked, "operation"))
             if operation is None:
                 raise _NoOperationError(f"no operation {_shown.repr(asked.get('operation'))}")
+            _wants_status(asked)  # raises before anything is done
             answer = operation(self._model_for(peer), asked, request.body)
             status, description, body = await answer if inspect.isawaitable(answer) else answer
         except ManagementError as fault:
@@ -193,7 +200,11 @@ class ManagementNode(Answering):
         if isinstance(body, _Page):
             properties |= {"count": Int(len(body.results)), "more": body.more}
             body = {"attributeNames": body.names, "results": body.results}
-        return Message(body, application_properties=properties)
+        try:
+            return Message.from_payload(Message(body, application_properties=properties).to_payload())
+        except LocalProtocolError:  # names and arguments of other protocols may be no values of AMQP 1.0
+            properties["statusDescription"] = encodable(description)
+            return Message(encodable(body), application_properties=properties)
 
     def _model_for(self, peer: Peer) -> Management:
         """Return management for the peer of a request; the container may do everything."""
@@ -211,31 +222,36 @@ class ManagementNode(Answering):
                 "invalid", f"type={_shown.repr(kind)} cannot be created: expected {' or '.join(_MADE)}"
             )
         create = model.create_queue if kind == "queue" else model.create_topic
-        return 201, "Created", _of_node(await create(name, **_wishes(body, made)))
+        return 201, "Created", _node_form(asked)(await create(name, **_wishes(body, made)))
 
     async def _read(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
         kind = asked.get("type")
+        whole = _wants_status(asked)
         if kind not in _OTHERS:
-            return 200, "OK", _of_node(await model.node(_name_in(asked), kind=_kind_in(asked)))
+            if whole and kind == "queue":
+                return 200, "OK", to_values(await model.queue(_name_in(asked)))
+            return 200, "OK", _node_form(asked)(await model.node(_name_in(asked), kind=_kind_in(asked)))
+        if whole and kind == "container":
+            return 200, "OK", to_values(await model.describe())
         identity = _text(asked, "identity")
+        form = to_values if whole else _OTHERS[kind].attributes
         if kind == "link":
-            return 200, "OK", _of_link(await model.link(identity))
+            return 200, "OK", form(await model.link(identity))
         if kind == "connection":
-            return 200, "OK", _of_connection(await model.connection(_connection_in(asked)))
+            return 200, "OK", form(await model.connection(_connection_in(asked)))
         async for each in _OTHERS[kind].find(model):
-            entity = _OTHERS[kind].attributes(each)
-            if entity["identity"] == identity:
-                return 200, "OK", entity
+            if _OTHERS[kind].attributes(each)["identity"] == identity:
+                return 200, "OK", form(each)
         raise ManagementError("not-found", f"no {kind} {_shown.repr(identity)}")
 
     async def _update(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
         if asked.get("type") == "topic":
             changed = await model.set_topic(_name_in(asked), **_wishes(body, _TOPIC))
-            return 200, "OK", _of_node(changed)
+            return 200, "OK", _node_form(asked)(changed)
         wishes = _wishes(body, _NEW_QUEUE)
         _check_node(asked)
         queue = await model.set_queue(_name_in(asked), kind=_kind_in(asked), **wishes)
-        return 200, "OK", _of_node(queue)
+        return 200, "OK", _node_form(asked)(queue)
 
     async def _delete(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
         """Delete an entity; a peer that closes its own connection gets no answer."""
@@ -247,12 +263,14 @@ class ManagementNode(Answering):
             await model.close_link(_text(asked, "identity"), **reason)
         else:
             _check_node(asked)
-            await model.delete(
+            count = await model.delete(
                 _name_in(asked),
                 kind=_kind_in(asked),
                 if_empty=_flag(asked, "if-empty"),
                 if_unused=_flag(asked, "if-unused"),
             )
+            if _wants_status(asked):
+                return 200, "OK", {"count": count}
         return 204, "No Content", {}
 
     # -- messages ---------------------------------------------------------------------------
@@ -261,7 +279,7 @@ class ManagementNode(Answering):
         return 200, "OK", {"count": await model.purge(_name_in(asked))}
 
     async def _hold(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
-        await model.hold(_name_in(asked), _number(asked, "seconds", 0))
+        await model.hold(_name_in(asked), _seconds_in(asked))
         return 200, "OK", {}
 
     async def _redirect(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
@@ -279,7 +297,7 @@ class ManagementNode(Answering):
             _name_in(asked),
             min(_number(asked, "count", PAGE), PAGE),
             offset=_number(asked, "offset", 0),
-            octets=_PAGE_OCTETS,
+            octets=min(_number(asked, "octets", _PAGE_OCTETS), _PAGE_OCTETS),
             filter=_text_or_none(asked, "filter"),
         )
         return 200, "OK", {"messages": list(map(_of_message, found))}
@@ -294,6 +312,7 @@ class ManagementNode(Answering):
             _name_in(asked),
             min(_number(asked, "count", 1), _AT_ONCE),
             outcome=outcome,
+            octets=min(_number(asked, "octets", _PAGE_OCTETS), _PAGE_OCTETS),
             filter=_text_or_none(asked, "filter"),
         )
         return 200, "OK", {"messages": list(map(_of_message, found))}
@@ -334,8 +353,10 @@ class ManagementNode(Answering):
         names = _names_in(body)
         offset, count = _number(asked, "offset", 0), _number(asked, "count", PAGE)
         other = _OTHERS.get(kind) if isinstance(kind, str) else None
-        listing: Listing[Any] = model.nodes(kind=kind) if other is None else other.find(model)
+        listing = _listing(model, asked)
         attributes = _of_node if other is None else other.attributes
+        if _wants_status(asked):
+            attributes = to_values
         entities: list[dict[str, Any]] = []
         octets = 0
         more = False
@@ -396,6 +417,19 @@ status_builders.KINDS[ManagementNode] = "function"
 
 
 # -- statuses as attributes -----------------------------------------------------------------
+
+
+def _wants_status(asked: Mapping[str, Any]) -> bool:
+    """Return whether entities have the fields of their statuses in the reply."""
+    form = asked.get("form")
+    if form not in (None, "status"):
+        raise ManagementError("invalid", f"form={_shown.repr(form)}: expected status, or no form")
+    return form is not None
+
+
+def _node_form(asked: Mapping[str, Any]) -> Callable[[NodeStatus], dict[str, Any]]:
+    """Return the function that makes the entity of a node for a reply."""
+    return to_values if _wants_status(asked) else _of_node
 
 
 def _named(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -555,6 +589,28 @@ _OTHERS: Final[dict[str, _Other]] = {
 """The types of entities that are no nodes."""
 
 
+_LISTS: Final[dict[Any, Callable[[Management], Listing[Any]]]] = {
+    "queue": Management.queues,
+    "topic": Management.topics,
+    "exchange": Management.exchanges,
+}
+"""The lists of nodes of one class; further kinds of nodes are only names."""
+
+
+def _listing(model: Management, asked: Mapping[str, Any]) -> Listing[Any]:
+    """Return the list that a request asks for."""
+    kind, role = asked.get("entityType"), asked.get("role")
+    if role not in (None, "sender", "receiver"):
+        raise ManagementError("invalid", f"role={_shown.repr(role)}: expected sender or receiver")
+    if kind == "link":
+        return model.links(role=role)
+    if kind in _OTHERS:
+        return _OTHERS[kind].find(model)
+    if _wants_status(asked) and kind in _LISTS:
+        return _LISTS[kind](model)
+    return model.nodes(kind=kind)
+
+
 class _Page(NamedTuple):
     """Some of the entities that were asked for, and whether further entities follow."""
 
@@ -688,3 +744,12 @@ def _number(asked: Mapping[str, Any], name: str, default: int) -> int:
             f"{name}={_shown.repr(value)} in the application-properties: expected a number of at least 0",
         )
     return int(value)
+
+
+def _seconds_in(asked: Mapping[str, Any]) -> float:
+    value = asked.get("seconds", 0)
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise ManagementError(
+            "invalid", f"seconds={_shown.repr(value)} in the application-properties: expected a number"
+        )
+    return float(value)

@@ -79,7 +79,12 @@ async def browse(
 
 
 async def get(
-    container: ManagedContainer, queue: Queue, count: int, outcome: Ending, wants: Wants | None
+    container: ManagedContainer,
+    queue: Queue,
+    count: int,
+    outcome: Ending,
+    wants: Wants | None,
+    octets: float,
 ) -> list[MessageStatus]:
     """Take ready messages, and give each its outcome; see ``Management.get``.
 
@@ -87,8 +92,10 @@ async def get(
     """
     taker, pace = Taker(container.nodes_peer, wants), Pace()
     with queue.pulling(taker) as consumer:
-        while len(taker.taken) < count:
+        while len(taker.taken) < count and (octets > 0 or not taker.taken):
             found_one = queue.pull_next(consumer, pace.is_over)
+            if found_one:
+                octets -= taker.taken[-1][0].size
             if not found_one and (consumer.search is None or not consumer.search.pauses):
                 break
             if pace.is_over():

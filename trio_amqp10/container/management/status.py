@@ -491,6 +491,34 @@ class Redriven:
     left: int
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LeftOut:
+    """A definition that was not imported.
+
+    Args:
+        kind: its list, e.g. ``"queues"`` or ``"users"``.
+        name: its name.
+        reason: why.
+    """
+
+    kind: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Imported:
+    """The result of an import.
+
+    Args:
+        made: how many definitions are there now, by their list; those that were there already included.
+        left_out: the others.
+    """
+
+    made: Mapping[str, int]
+    left_out: tuple[LeftOut, ...]
+
+
 @dataclass(kw_only=True, slots=True)
 class QueueTotals:
     """Several queues together.

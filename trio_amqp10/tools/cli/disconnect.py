@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from trio_amqp10.container.management.errors import OperationRefusedError
+
 from .command_runner import CommandError, Interrupts
 from .dial_options import DialOptions
-from .management_client import open_management
+from .manage import connection_number
+from .open_management import open_management, refusal_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,9 +27,9 @@ async def disconnect(options: DisconnectOptions, interrupts: Interrupts) -> None
     Raises:
         CommandError: an identity is unknown, or the peer has no management that closes connections.
     """
-    async with open_management(options.url, options.dial) as client:
+    async with open_management(options.url, options.dial) as management:
         for identity in options.identities:
             try:
-                await client.request("DELETE", type="connection", identity=identity)
-            except CommandError as refused:
-                raise CommandError(f"connection {identity} was not closed: {refused}") from None
+                await management.close_connection(connection_number(identity))
+            except OperationRefusedError as refused:
+                raise CommandError(f"connection {identity} was not closed: {refusal_text(refused)}") from None

@@ -9,7 +9,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
@@ -18,13 +18,15 @@ from trio_amqp10.broker.exchanges.addresses import TEMPORARY
 
 from .command_runner import CommandError, Interrupts, say, write_out
 from .dial_options import DialOptions
-from .management_client import ITSELF, open_management
+from .open_management import list_entities, open_management
 from .screen import Screen, number, table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from .management_client import Entity
+    from trio_amqp10.container.management.remote_management import RemoteManagement
+
+    from .open_management import Entity
 
 _COLUMNS: Final = {
     "queue": ("name", "depth", "ready", "unacked", "consumers", "arrived", "acknowledged", "oldest"),
@@ -57,16 +59,17 @@ class Show:
 
 async def list_all(show: Show, kind: str, interrupts: Interrupts) -> None:  # noqa: ARG001
     """Show all entities of a type, but for queues of clients for their replies."""
-    async with open_management(show.url, show.dial) as client:
-        found = [each for each in await client.list(kind) if not each["name"].startswith(TEMPORARY)]
+    async with open_management(show.url, show.dial) as management:
+        found = [
+            each for each in await list_entities(management, kind) if not each["name"].startswith(TEMPORARY)
+        ]
     await _write(show, kind, found, whole=False)
 
 
 async def show_one(show: Show, kind: str, name: str, interrupts: Interrupts) -> None:  # noqa: ARG001
     """Show one entity with all its attributes."""
-    by: dict[str, Any] = {"identity": name} if kind == "connection" else {"name": name}
-    async with open_management(show.url, show.dial) as client:
-        found = await client.request("READ", type=kind, **by)
+    async with open_management(show.url, show.dial) as management:
+        found = await management.entity(kind, name)
     await _write(show, kind, [found], whole=True)
 
 
@@ -107,20 +110,30 @@ def _cell(value: Any, *, plain: bool = False) -> Any:
     return str(value) if isinstance(value, str) else json.dumps(to_json(value))
 
 
-async def ask(
+async def operate(
     url: str,
     dial: DialOptions,
-    operation: str,
-    body: Any,
-    done: str,
-    asked: dict[str, Any],
+    operation: Callable[[RemoteManagement], Awaitable[object]],
     interrupts: Interrupts,  # noqa: ARG001
 ) -> None:
-    """Do one operation, and print ``done``, in which ``{count}`` is its result."""
-    async with open_management(url, dial) as client:
-        found: dict[str, Any] = await client.request(operation, body, **asked)
-    if done:
-        await write_out(f"{done.format(count=found.get('count', 0))}\n".encode())
+    """Do one operation."""
+    async with open_management(url, dial) as management:
+        await operation(management)
+
+
+async def purge(url: str, dial: DialOptions, name: str, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Purge a queue, and print how many messages it had."""
+    async with open_management(url, dial, patience=None) as management:
+        count = await management.purge(name)
+    await write_out(f"purged {count}\n".encode())
+
+
+def connection_number(identity: str) -> int:
+    """Return the number of the connection of this identity.
+
+    A text that is no identity gives -1, which no connection has.
+    """
+    return int(identity) if identity.isdecimal() and len(identity) < 20 else -1
 
 
 # -- definitions ----------------------------------------------------------------------------
@@ -128,9 +141,9 @@ async def ask(
 
 async def export_definitions(url: str, dial: DialOptions, file: str | None, interrupts: Interrupts) -> None:  # noqa: ARG001
     """Write the definitions of a container to a file, or to stdout."""
-    async with open_management(url, dial) as client:
-        found = await client.request("EXPORT", **ITSELF)
-    text = json.dumps(json.loads(found["definitions"]), indent=2, ensure_ascii=False) + "\n"
+    async with open_management(url, dial) as management:
+        found = await management.export_definitions()
+    text = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
     if file is None or file == "-":
         await write_out(text.encode())
     else:
@@ -150,16 +163,22 @@ async def import_definitions(
         CommandError: something was left out, or the file has no definitions.
     """
     text = await trio.to_thread.run_sync(_read, file)
-    async with open_management(url, dial) as client:
-        found = await client.request(
-            "IMPORT", {"definitions": text}, **ITSELF, virtual_host=virtual_host, patience=None
+    try:
+        given: Any = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):
+        raise CommandError(
+            f'definitions={text!r:.60}: expected an object of JSON, as "definitions export" writes'
         )
-    made = ", ".join(f"{count} {kind}" for kind, count in found["made"].items())
+    async with open_management(url, dial, patience=None) as management:
+        found = await management.import_definitions(cast("dict[str, Any]", given), virtual_host=virtual_host)
+    made = ", ".join(f"{count} {kind}" for kind, count in found.made.items())
     await write_out(f"imported {made or 'nothing'}\n".encode())
-    for kind, name, reason in found["left-out"]:
-        say(f"amqp10: left out {name!r} of {kind}: {reason}")
-    if found["left-out"]:
-        raise CommandError(f"{len(found['left-out'])} definitions were left out, for the reasons above")
+    for each in found.left_out:
+        say(f"amqp10: left out {each.name!r} of {each.kind}: {each.reason}")
+    if found.left_out:
+        raise CommandError(f"{len(found.left_out)} definitions were left out, for the reasons above")
 
 
 def _read(file: str | None) -> str:

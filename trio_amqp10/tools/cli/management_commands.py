@@ -16,7 +16,9 @@ from .option_types import COUNT, LocalPath
 from .target_arguments import management_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
+
+    from trio_amqp10.container.management.remote_management import RemoteManagement
 
     from .dial_options import DialOptions
 
@@ -54,14 +56,10 @@ def _show(kind: str, url: str, name: str, as_json: bool, form: str | None, dial:
     run(partial(show_one, Show(url=url, json=as_json, format=form, dial=dial), kind, name))
 
 
-def _ask(url: str, dial: DialOptions, operation: str, body: Any = None, done: str = "", **asked: Any) -> None:
-    from .manage import ask
+def _operate(url: str, dial: DialOptions, operation: Callable[[RemoteManagement], Awaitable[object]]) -> None:
+    from .manage import operate
 
-    run(partial(ask, url, dial, operation, body, done, asked))
-
-
-def _as_body(rules: dict[str, Any]) -> dict[str, Any]:
-    return {name.replace("_", "-"): value for name, value in rules.items()}
+    run(partial(operate, url, dial, operation))
 
 
 _HELP = 'The container needs $management, as in "amqp10 serve --management".'
@@ -107,7 +105,19 @@ def queue_create(url: str, rules: tuple[str, dict[str, Any]], dial: DialOptions)
 
     With a store, it exists again after a restart.
     """
-    _ask(url, dial, "CREATE", _as_body(rules[1]), type="queue", name=rules[0])
+    _operate(url, dial, lambda management: management.create_queue(rules[0], **rules[1]))
+
+
+def _rule_name(option: str) -> str:
+    """Return the rule of a queue that this option names."""
+    from trio_amqp10.broker.nodes.policy import QUEUE_RULES
+
+    for rule in QUEUE_RULES:
+        if rule.option == option:
+            return rule.name
+    raise click.UsageError(
+        f"--unset {option!r} is no rule of a queue: expected {', '.join(rule.option for rule in QUEUE_RULES)}"
+    )
 
 
 @queue_group.command("set", cls=RulesCommand)
@@ -122,10 +132,10 @@ def queue_create(url: str, rules: tuple[str, dict[str, Any]], dial: DialOptions)
 @dialling
 def queue_set(url: str, rules: tuple[str, dict[str, Any]], unset: tuple[str, ...], dial: DialOptions) -> None:
     """Change rules of a queue; the others, and its messages, stay."""
-    body = _as_body(rules[1]) | dict.fromkeys(unset)
-    if not body:
+    changes = rules[1] | dict.fromkeys(map(_rule_name, unset))
+    if not changes:
         raise click.UsageError("Give at least one RULE=VALUE, or --unset RULE.")
-    _ask(url, dial, "UPDATE", body, type="queue", name=rules[0])
+    _operate(url, dial, lambda management: management.set_queue(rules[0], kind="queue", **changes))
 
 
 @queue_group.command("purge")
@@ -134,11 +144,17 @@ def queue_set(url: str, rules: tuple[str, dict[str, Any]], unset: tuple[str, ...
 @dialling
 def queue_purge(url: str, name: str, dial: DialOptions) -> None:
     """Remove all ready messages of a queue, and print "purged N"."""
-    _ask(url, dial, "PURGE", done="purged {count}", name=name, patience=None)
+    from .manage import purge
+
+    run(partial(purge, url, dial, name))
 
 
 def _delete(kind: str, url: str, name: str, dial: DialOptions, *, if_empty: bool, if_unused: bool) -> None:
-    _ask(url, dial, "DELETE", type=kind, name=name, if_empty=if_empty or None, if_unused=if_unused or None)
+    _operate(
+        url,
+        dial,
+        lambda management: management.delete(name, kind=kind, if_empty=if_empty, if_unused=if_unused),
+    )
 
 
 @queue_group.command("delete")
@@ -193,7 +209,7 @@ def _limits(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _given(limits: dict[str, Any]) -> dict[str, Any]:
-    return _as_body({name: value for name, value in limits.items() if value is not None})
+    return {name: value for name, value in limits.items() if value is not None}
 
 
 @topic_group.command("create")
@@ -203,7 +219,7 @@ def _given(limits: dict[str, Any]) -> dict[str, Any]:
 @dialling
 def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
     """Create a topic. With a store, it exists again after a restart."""
-    _ask(url, dial, "CREATE", _given(limits), type="topic", name=name)
+    _operate(url, dial, lambda management: management.create_topic(name, **_given(limits)))
 
 
 @topic_group.command("set")
@@ -219,10 +235,10 @@ def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
 @dialling
 def topic_set(url: str, name: str, unset: tuple[str, ...], dial: DialOptions, **limits: Any) -> None:
     """Change limits of a topic; the others, and its subscriptions, stay."""
-    body = _given(limits) | dict.fromkeys(unset)
-    if not body:
+    changes = _given(limits) | dict.fromkeys(each.replace("-", "_") for each in unset)
+    if not changes:
         raise click.UsageError("Give at least one limit, as in --max-backlog 1000, or --unset LIMIT.")
-    _ask(url, dial, "UPDATE", body, type="topic", name=name)
+    _operate(url, dial, lambda management: management.set_topic(name, **changes))
 
 
 @topic_group.command("delete")
@@ -267,7 +283,10 @@ def connection_show(url: str, identity: str, as_json: bool, form: str | None, di
 @dialling
 def connection_close(url: str, identity: str, reason: str | None, dial: DialOptions) -> None:
     """Close a connection with the error amqp:connection:forced."""
-    _ask(url, dial, "DELETE", type="connection", identity=identity, reason=reason)
+    from .manage import connection_number
+
+    number = connection_number(identity)
+    _operate(url, dial, lambda management: management.close_connection(number, reason))
 
 
 @click.group("user", epilog=_HELP)

@@ -10,21 +10,23 @@ Knows replies of management, links and transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.container.management.errors import OperationRefusedError
 
 from .command_runner import CommandError, Interrupts, say, write_out
 from .dial_management import dial_management
 from .dial_options import DialOptions
-from .management_client import ManagementClient, NoManagementError, open_management
+from .open_management import NoManagementError, open_management, refusal_text
 from .progress import Progress
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.delivery import Delivery
+    from trio_amqp10.container.management.remote_management import RemoteManagement
 
 _STEP: Final = 1000
 """Messages that one request moves."""
@@ -64,8 +66,8 @@ async def move(options: MoveOptions, interrupts: Interrupts) -> None:
         CommandError: not all were moved; the others are still in the source.
     """
     try:
-        async with open_management(options.url, options.dial) as client:
-            await _move_there(client, options, interrupts)
+        async with open_management(options.url, options.dial, patience=None) as management:
+            await _move_there(management, options, interrupts)
             return
     except NoManagementError:
         pass
@@ -73,34 +75,28 @@ async def move(options: MoveOptions, interrupts: Interrupts) -> None:
         await _move_here(connection, options, interrupts)
 
 
-async def _move_there(client: ManagementClient, options: MoveOptions, interrupts: Interrupts) -> None:
-    ready: int = (await client.request("READ", type="queue", name=options.source))["ready"]
+async def _move_there(management: RemoteManagement, options: MoveOptions, interrupts: Interrupts) -> None:
+    ready = (await management.queue(options.source)).ready
     wanted = ready if options.count is None else min(options.count, ready)
-    asked: dict[str, Any] = {"name": options.source, "target": options.target, "filter": options.selector}
     moved = 0
     with Progress("moving", None if options.selector else wanted) as progress, interrupts.here() as scope:
         while moved < wanted:
             step = min(_STEP, wanted - moved)
             try:
-                done = await _step(client, "MOVE", count=step, **asked)
-            except CommandError as refused:
+                with trio.CancelScope(shield=True):  # An interrupt waits for the reply.
+                    done = await management.move(
+                        options.source, options.target, step, filter=options.selector
+                    )
+            except OperationRefusedError as refused:
                 raise CommandError(
-                    f"{refused}; {moved} messages were moved before, in earlier steps"
+                    f"{refusal_text(refused)}; {moved} messages were moved before, in earlier steps"
                 ) from None
-            progress.advance(done["count"])
-            moved += done["count"]
-            if done["count"] < step:
+            progress.advance(done)
+            moved += done
+            if done < step:
                 break
             await trio.lowlevel.checkpoint()
     await _report(moved, options.source, interrupted=scope.cancelled_caught)
-
-
-async def _step(client: ManagementClient, operation: str, **asked: Any) -> dict[str, Any]:
-    """Return the reply to a request; an interrupt waits for it."""
-    found: list[dict[str, Any]] = []
-    with trio.CancelScope(shield=True):
-        found.append(await client.request(operation, patience=None, **asked))
-    return found[0]
 
 
 async def _report(moved: int, source: str, *, interrupted: bool) -> None:
@@ -161,19 +157,20 @@ async def redrive(options: RedriveOptions, interrupts: Interrupts) -> None:
         CommandError: some could not go back; they are still in the queue.
     """
     moved: dict[str, int] = {}
-    async with open_management(options.url, options.dial) as client:
-        ready: int = (await client.request("READ", type="queue", name=options.queue))["ready"]
+    async with open_management(options.url, options.dial, patience=None) as management:
+        ready = (await management.queue(options.queue)).ready
         wanted = ready if options.count is None else min(options.count, ready)
         left = ready
         with Progress("redriving", wanted) as progress, interrupts.here() as scope:
             while sum(moved.values()) < wanted:
                 step = min(_STEP, wanted - sum(moved.values()))
-                done = await _step(client, "REDRIVE", name=options.queue, count=step)
-                for address, count in done["moved"].items():
+                with trio.CancelScope(shield=True):  # An interrupt waits for the reply.
+                    done = await management.redrive(options.queue, step)
+                for address, count in done.moved.items():
                     moved[address] = moved.get(address, 0) + count
-                progress.advance(sum(done["moved"].values()))
-                left = done["left"]
-                if sum(done["moved"].values()) < step:
+                progress.advance(sum(done.moved.values()))
+                left = done.left
+                if sum(done.moved.values()) < step:
                     break
                 await trio.lowlevel.checkpoint()
     lines = [f"moved {count} to {address}\n" for address, count in moved.items()] or ["moved 0\n"]

@@ -19,13 +19,15 @@ from trio_amqp10.amqp10.wire.json_values import to_json
 from .command_runner import Interrupts, say
 from .dial_management import dial_management
 from .dial_options import DialOptions
-from .management_client import ManagementClient
+from .open_management import PATIENCE, list_entities, operation_errors
 from .screen import Screen, number, table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from .management_client import Entity
+    from trio_amqp10.container.management.remote_management import RemoteManagement
+
+    from .open_management import Entity
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,9 +108,10 @@ async def top(options: TopOptions, interrupts: Interrupts) -> None:
     """
     async with dial_management(options.url, options.dial) as connection:
         try:
-            async with connection.open_requester("$management") as requester:
-                await _watch(options, interrupts, connection, requester)
-                return
+            with operation_errors():
+                async with connection.open_management(timeout=PATIENCE) as management:
+                    await _watch(options, interrupts, connection, management)
+                    return
         except amqp.LinkRefusedError as refused:
             say(
                 f"amqp10: the peer refuses $management ({refused}), so its open frame is shown instead; "
@@ -118,13 +121,16 @@ async def top(options: TopOptions, interrupts: Interrupts) -> None:
 
 
 async def _watch(
-    options: TopOptions, interrupts: Interrupts, connection: amqp.Connection, requester: amqp.Requester | None
+    options: TopOptions,
+    interrupts: Interrupts,
+    connection: amqp.Connection,
+    management: RemoteManagement | None,
 ) -> None:
     screen = Screen(once=options.once, json=options.json)
     with interrupts.here(), screen:
         before: Sample | None = None
         while True:
-            sample = await _sample(connection, requester)
+            sample = await _sample(connection, management)
             await screen.show(partial(sample.as_json, before), partial(_drawn, sample, before))
             if options.once:
                 return
@@ -135,7 +141,7 @@ async def _watch(
 # -- asking -------------------------------------------------------------------------------------
 
 
-async def _sample(connection: amqp.Connection, requester: amqp.Requester | None) -> Sample:
+async def _sample(connection: amqp.Connection, management: RemoteManagement | None) -> Sample:
     remote = connection.remote
     peer = {
         "container-id": remote.container_id,
@@ -145,13 +151,13 @@ async def _sample(connection: amqp.Connection, requester: amqp.Requester | None)
         "channel-max": remote.channel_max,
     }
     lists: dict[str, tuple[Entity, ...]] = {}
-    if requester is not None:
+    if management is not None:
         for kind in ("node", "connection", "link", "container"):
-            lists[f"{kind}s"] = tuple(await ManagementClient(requester).list(kind))
+            lists[f"{kind}s"] = tuple(await list_entities(management, kind))
     return Sample(
         time=trio.current_time(),
         peer=peer,
-        managed=requester is not None,
+        managed=management is not None,
         ours=dict(connection.statistics()),
         **lists,
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import trio_amqp10 as amqp
 from trio_amqp10 import rabbitmq
-from trio_amqp10.tools.cli.management_client import ManagementClient
 from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
 from trio_amqp10.tools.cli.migrate.rabbitmq_end import RabbitMQEnd
 
@@ -28,8 +27,8 @@ def managed(*queues: str, **rules: Any) -> amqp.Container:
 
 @asynccontextmanager
 async def end_of(container: amqp.Container, name: str = "here") -> AsyncGenerator[ContainerEnd]:
-    async with container.connect() as conn, conn.open_requester("$management") as requester:
-        yield ContainerEnd(conn, ManagementClient(requester), name)
+    async with container.connect() as conn, conn.open_management() as management:
+        yield ContainerEnd(conn, management, name)
 
 
 @asynccontextmanager

@@ -8,8 +8,8 @@ import pytest
 
 import trio_amqp10 as amqp
 from trio_amqp10.broker.exchanges.addresses import TEMPORARY
+from trio_amqp10.container.management import OperationRefusedError
 from trio_amqp10.tools.cli.command_runner import CommandError
-from trio_amqp10.tools.cli.management_client import OperationError
 from trio_amqp10.tools.cli.migrate.figures import Figures
 from trio_amqp10.tools.cli.migrate.marks import digest_of, marked
 from trio_amqp10.tools.cli.migrate.staging import LOCK, Staging
@@ -46,7 +46,7 @@ async def test_queues_of_the_command_are_not_shown() -> None:
         assert (rules.dead_letter, rules.max_priority) == ("dead", 0)
         await send(container, "q", "ab")
         assert await end.move("q", staging.address, 5) == 2
-        with pytest.raises(OperationError, match="not empty"):
+        with pytest.raises(OperationRefusedError, match="not empty"):
             await end.delete_staging(staging)
         await end.drop_staging(staging)
         assert await end.staged() == []

@@ -139,7 +139,7 @@ async def _make_plan(source: End, target: End, options: MigrateOptions) -> Plan:
         definitions, queues = await source.definitions(), await source.queues()
         if isinstance(target, RabbitMQEnd):
             return plan_for_rabbitmq(definitions, queues, options.queues)
-        topics = await source.client.list("topic")
+        topics = await source.topics()
         return plan_for_container(definitions, queues, topics, options.queues)
     if isinstance(target, RabbitMQEnd):
         raise CommandError(

@@ -5,15 +5,16 @@ Knows requests to ``$management`` and links; knows no plan.
 
 from __future__ import annotations
 
-import json
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.container.management.errors import OperationRefusedError
 from trio_amqp10.tools.cli.command_runner import CommandError, say
-from trio_amqp10.tools.cli.management_client import ITSELF, OperationError
+from trio_amqp10.tools.cli.open_management import list_entities, refusal_text
 
 from .figures import Figures
 from .lock import take_lock
@@ -22,16 +23,15 @@ from .staging import LOCK, PREFIX, Staging, find_staging
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator
 
-    from trio_amqp10.tools.cli.management_client import Entity, ManagementClient
+    from trio_amqp10.container.management.remote_management import RemoteManagement
+    from trio_amqp10.tools.cli.open_management import Entity
 
-_PAGE: Final = 500
-"""Messages that one request looks at."""
 _PATIENCE: Final = 10.0
 """Seconds to wait for the connection of an earlier run to be over."""
 _PAUSE: Final = 0.1
-_KEPT: Final = ("dead-letter", "max-priority")
+_KEPT: Final = ("dead_letter", "max_priority")
 """The rules that a staging queue has from its queue.
 
 Where messages go that expire, and the order of the others.
@@ -43,15 +43,15 @@ class ContainerEnd:
 
     Args:
         connection: a connection to it.
-        client: its management, over that connection.
+        management: its management, over that connection.
         name: its place, for people.
     """
 
     kind = "container"
 
-    def __init__(self, connection: amqp.Connection, client: ManagementClient, name: str) -> None:
+    def __init__(self, connection: amqp.Connection, management: RemoteManagement, name: str) -> None:
         self.connection = connection
-        self.client = client
+        self.management = management
         self.name = name
 
     def node_address(self, queue: str) -> str:
@@ -69,8 +69,8 @@ class ContainerEnd:
 
         Cancelled: the lock is free.
         """
-        with suppress(OperationError):  # An earlier run has left it there.
-            await self.client.request("CREATE", {"exclusive": True}, type="queue", name=LOCK)
+        with suppress(OperationRefusedError):  # An earlier run has left it there.
+            await self.management.create_queue(LOCK, exclusive=True)
         async with AsyncExitStack() as stack:
             await take_lock(
                 self.name,
@@ -81,8 +81,8 @@ class ContainerEnd:
                 yield
             finally:
                 await stack.aclose()
-                with suppress(CommandError, amqp.AmqpError):  # It does no harm.
-                    await self.client.request("DELETE", type="queue", name=LOCK, if_unused=True)
+                with suppress(amqp.AmqpError, trio.TooSlowError):  # It does no harm.
+                    await self.management.delete(LOCK, kind="queue", if_unused=True)
 
     # -- queues -----------------------------------------------------------------------------
 
@@ -91,14 +91,22 @@ class ContainerEnd:
 
         Cancelled: nothing has changed.
         """
-        return [each for each in await self.client.list("queue") if not each["name"].startswith(PREFIX)]
+        found = await list_entities(self.management, "queue")
+        return [each for each in found if not each["name"].startswith(PREFIX)]
+
+    async def topics(self) -> list[Entity]:
+        """Return all topics.
+
+        Cancelled: nothing has changed.
+        """
+        return await list_entities(self.management, "topic")
 
     async def staged(self) -> list[Staging]:
         """Return the staging queues that earlier runs have left.
 
         Cancelled: nothing has changed.
         """
-        found = [find_staging(each["name"]) for each in await self.client.list("queue")]
+        found = [find_staging(each["name"]) for each in await list_entities(self.management, "queue")]
         return [each for each in found if each is not None]
 
     async def figures(self, queue: str) -> Figures | None:
@@ -107,16 +115,16 @@ class ContainerEnd:
         Cancelled: nothing has changed.
         """
         try:
-            found: Entity = await self.client.request("READ", type="queue", name=queue)
-        except OperationError as fault:
-            if fault.status == 404:
+            found = await self.management.queue(queue)
+        except OperationRefusedError as fault:
+            if fault.reason == "not-found":
                 return None
             raise
         return Figures(
-            ready=found["ready"],
-            busy=found["depth"] - found["ready"],
-            octets=found["octets"],
-            consumers=found["consumers"],
+            ready=found.ready,
+            busy=found.depth - found.ready,
+            octets=found.octets,
+            consumers=found.consumers,
         )
 
     async def definitions(self) -> dict[str, Any]:
@@ -124,8 +132,7 @@ class ContainerEnd:
 
         Cancelled: nothing has changed.
         """
-        reply = await self.client.request("EXPORT", **ITSELF)
-        found: dict[str, Any] = json.loads(reply["definitions"])
+        found = await self.management.export_definitions()
         found["queues"] = [each for each in found["queues"] if not each["name"].startswith(PREFIX)]
         return found
 
@@ -141,15 +148,16 @@ class ContainerEnd:
 
         Cancelled: some of it may be made.
         """
-        text = json.dumps({"trio-amqp10": 1, **definitions})
-        reply = await self.client.request("IMPORT", {"definitions": text}, **ITSELF, patience=None)
+        done = await self.management.import_definitions({"trio-amqp10": 1, **definitions})
         left: list[str] = []
-        for kind, name, reason in reply["left-out"]:
-            known = kind == "declared-queues" and await self.figures(name) is not None
+        for each in done.left_out:
+            known = each.kind == "declared-queues" and await self.figures(each.name) is not None
             if known and keep:
-                say(f"amqp10: queue {name}: it exists at {self.name}, and keeps its rules: {reason}")
+                say(
+                    f"amqp10: queue {each.name}: it exists at {self.name}, and keeps its rules: {each.reason}"
+                )
             else:
-                left.append(f"{name!r} of {kind} ({reason})")
+                left.append(f"{each.name!r} of {each.kind} ({each.reason})")
         if left:
             raise CommandError(
                 f"{self.name} refuses definitions, so no message was moved: {'; '.join(left)}; --accept-differences keeps a queue "
@@ -168,29 +176,21 @@ class ContainerEnd:
 
         Cancelled: nothing has changed.
         """
-        found: list[amqp.Message] = []
-        while True:
-            reply = await self.client.request(
-                "BROWSE", name=queue, offset=len(found), count=_PAGE, patience=None
-            )
-            some: Sequence[dict[str, Any]] = reply["messages"]
-            if not some:
-                return found
-            found += [amqp.Message.from_payload(bytes(each["message"])) for each in some]
+        return [each.message for each in await self.management.browse(queue, sys.maxsize)]
 
     async def hold(self, queue: str, seconds: int) -> None:
         """Let a queue take and give no messages for so many seconds; 0 ends it.
 
         Cancelled: it may be held.
         """
-        await self.client.request("HOLD", name=queue, seconds=seconds)
+        await self.management.hold(queue, seconds)
 
     async def redirect(self, queue: str, url: str) -> None:
         """Send all links of a queue to this URL, and new ones too.
 
         Cancelled: they may be.
         """
-        await self.client.request("REDIRECT", name=queue, target=url)
+        await self.management.redirect(queue, url)
 
     # -- staging ----------------------------------------------------------------------------
 
@@ -200,38 +200,38 @@ class ContainerEnd:
         Cancelled: it may exist.
         """
         try:
-            queue: Entity = await self.client.request("READ", type="queue", name=staging.queue)
-        except OperationError as fault:
-            raise CommandError(f"{self.name}: {fault}") from None
-        rules = {rule: queue[rule] for rule in _KEPT if queue[rule] is not None}
-        if queue["durable"]:
+            queue = await self.management.queue(staging.queue)
+        except OperationRefusedError as fault:
+            raise CommandError(f"{self.name}: {refusal_text(fault)}") from None
+        kept = {rule: getattr(queue.rules, rule) for rule in _KEPT}
+        rules = {rule: value for rule, value in kept.items() if value is not None}
+        if queue.durable:
             rules["durable"] = True
-        await self.client.request("CREATE", rules, type="queue", name=staging.address)
+        await self.management.create_queue(staging.address, **rules)
 
     async def move(self, source: str, target: str, count: int | None = None) -> int:
         """Move ready messages, each exactly once; return how many.
 
         Cancelled: each is at one of the two.
         """
-        reply = await self.client.request("MOVE", name=source, target=target, count=count, patience=None)
-        return int(reply["count"])
+        return await self.management.move(source, target, count)
 
     async def delete_staging(self, staging: Staging) -> None:
         """Delete an empty staging queue.
 
         Raises:
-            OperationError: it is not empty.
+            OperationRefusedError: it is not empty.
 
         Cancelled: it may be deleted.
         """
-        await self.client.request("DELETE", type="queue", name=staging.address, if_empty=True)
+        await self.management.delete(staging.address, kind="queue", if_empty=True)
 
     async def drop_staging(self, staging: Staging) -> None:
         """Delete a staging queue with its messages.
 
         Cancelled: it may be deleted.
         """
-        await self.client.request("DELETE", type="queue", name=staging.address)
+        await self.management.delete(staging.address, kind="queue")
 
     async def until_idle(self, queue: str) -> bool:
         """Wait until no message of a queue is with a consumer, which an earlier run was.

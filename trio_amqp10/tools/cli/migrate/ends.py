@@ -15,7 +15,7 @@ from trio_amqp10.net.urls import parse_url
 from trio_amqp10.rabbitmq import ManagementError, open_management
 from trio_amqp10.tools.cli.command_runner import CommandError
 from trio_amqp10.tools.cli.dial_management import management_url
-from trio_amqp10.tools.cli.management_client import ManagementClient
+from trio_amqp10.tools.cli.open_management import operation_errors
 
 from .container_end import ContainerEnd
 from .rabbitmq_end import RabbitMQEnd
@@ -30,6 +30,8 @@ End: TypeAlias = ContainerEnd | RabbitMQEnd
 _PRODUCT: Final = "RabbitMQ"
 _PATIENCE: Final = 5.0
 """Seconds to wait for the first answer of RabbitMQ."""
+_LONG_PATIENCE: Final = 600.0
+"""Seconds to wait for each reply of a container, which may move messages for it."""
 
 
 @asynccontextmanager
@@ -57,11 +59,14 @@ async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
         refusals: list[str] = []
         if connection.remote.properties.get("product") != _PRODUCT:
             try:
-                requester = await stack.enter_async_context(connection.open_requester("$management"))
+                management = await stack.enter_async_context(
+                    connection.open_management(timeout=_LONG_PATIENCE)
+                )
             except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
                 refusals.append(f"$management: {refused}")
             else:
-                yield ContainerEnd(connection, ManagementClient(requester), name)
+                with operation_errors():
+                    yield ContainerEnd(connection, management, name)
                 return
         try:
             broker = await stack.enter_async_context(open_management(connection))

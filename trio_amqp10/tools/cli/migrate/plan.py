@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from trio_amqp10.rabbitmq import QueueInfo
-    from trio_amqp10.tools.cli.management_client import Entity
+    from trio_amqp10.tools.cli.open_management import Entity
 
 Definitions = dict[str, list[dict[str, Any]]]
 

@@ -1,0 +1,73 @@
+"""The errors of management, as a command reports them."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.container.management import OperationRefusedError
+from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.dial_options import DialOptions
+from trio_amqp10.tools.cli.manage import connection_number
+from trio_amqp10.tools.cli.open_management import (
+    NoManagementError,
+    list_entities,
+    open_management,
+    operation_errors,
+)
+
+
+@pytest.mark.parametrize(
+    ("status", "text"),
+    [
+        (404, r"^no queue 'q' \(404\)$"),
+        (
+            501,
+            r"^the peer's \$management cannot purge: it is of another kind, or of an older version$",
+        ),
+    ],
+)
+def test_refusal_is_the_text_of_the_container_with_its_status(status: int, text: str) -> None:
+    with pytest.raises(CommandError, match=text), operation_errors():
+        raise OperationRefusedError("PURGE", status, "no queue 'q'")
+
+
+def test_reply_that_does_not_come_is_an_error_of_the_command() -> None:
+    with pytest.raises(CommandError, match="did not answer"), operation_errors():
+        raise trio.TooSlowError("$management did not answer")
+
+
+async def test_peer_that_lists_nothing_is_of_another_kind() -> None:
+    container = amqp.Container()
+
+    @container.function("$management")
+    async def answer(message: amqp.Message) -> amqp.Message:
+        return amqp.Message(None, application_properties={"statusCode": 501, "statusDescription": "no"})
+
+    async with container.connect() as conn, conn.open_management() as management:
+        with pytest.raises(
+            CommandError, match=r"^\$management does not list a queue: 501 no; amqp10 supports"
+        ):
+            await list_entities(management, "queue")
+
+
+async def test_management_of_a_url_is_opened_and_its_lack_reported() -> None:
+    container = amqp.Container(strict=True)
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
+        with pytest.raises(NoManagementError, match=r"^the peer refuses \$management \(.*amqp10 serve"):
+            async with open_management(listener.url, DialOptions()):
+                pytest.fail("it is open")
+        container.add_management()
+        with pytest.raises(CommandError, match=r"no queue 'q' \(404\)"):
+            async with open_management(listener.url, DialOptions()) as management:
+                await management.purge("q")
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("7", 7), ("-7", -1), ("", -1), ("x", -1), ("9" * 30, -1), ("²", -1)]
+)
+def test_number_of_a_connection_is_that_of_its_identity(text: str, number: int) -> None:
+    assert connection_number(text) == number

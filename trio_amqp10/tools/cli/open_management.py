@@ -1,0 +1,107 @@
+"""The management of a container, for all commands that operate one.
+
+Knows which errors a command reports in its own words; knows no command and no request.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+import trio_amqp10 as amqp
+from trio_amqp10.container.management.errors import OperationRefusedError
+
+from .command_runner import CommandError
+from .dial_management import dial_management
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator
+
+    from trio_amqp10.container.management.remote_management import RemoteManagement
+
+    from .dial_options import DialOptions
+
+Entity = dict[str, Any]
+
+PATIENCE: Final = 10.0
+"""Seconds to wait for each reply."""
+
+
+class NoManagementError(CommandError):
+    """The peer has no ``$management``, or does not permit it."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(
+            f'the peer refuses $management ({why}); a container has it with "amqp10 serve --management"'
+        )
+
+
+@asynccontextmanager
+async def open_management(
+    url: str, dial: DialOptions, *, patience: float | None = PATIENCE
+) -> AsyncGenerator[RemoteManagement, None]:
+    """Connect to the management of a container.
+
+    Args:
+        url: the container.
+        dial: the options for dialling.
+        patience: seconds to wait for each reply; None for any time.
+
+    Raises:
+        NoManagementError: the peer has none.
+        CommandError, OSError, AmqpError: as ``dial_management``; and in the block as ``operation_errors``.
+
+    Cancelled: the connection is closed.
+    """
+    async with dial_management(url, dial) as connection:
+        try:
+            with operation_errors():
+                async with connection.open_management(timeout=patience) as management:
+                    yield management
+        except amqp.LinkRefusedError as refused:
+            raise NoManagementError(refused) from None
+
+
+@contextmanager
+def operation_errors() -> Generator[None]:
+    """Report the errors of operations as those of a command.
+
+    Raises:
+        CommandError: the operation was refused, or there was no reply in time.
+    """
+    try:
+        yield
+    except OperationRefusedError as refused:
+        raise CommandError(refusal_text(refused)) from None
+    except trio.TooSlowError as late:
+        raise CommandError(str(late)) from None
+
+
+def refusal_text(refused: OperationRefusedError) -> str:
+    """Return the reason of the container, and its status as in HTTP."""
+    if refused.reason == "not-implemented":
+        return (
+            f"the peer's $management cannot {refused.operation.lower()}: it is of another kind, "
+            "or of an older version"
+        )
+    return f"{refused.description} ({refused.status})"
+
+
+async def list_entities(management: RemoteManagement, kind: str) -> list[Entity]:
+    """Return all entities of a type.
+
+    Raises:
+        CommandError: the management of the peer is of another kind.
+        AmqpError: as ``RemoteListing.page``.
+
+    Cancelled: nothing has changed.
+    """
+    try:
+        return [each async for each in management.entities(kind)]
+    except OperationRefusedError as refused:
+        raise CommandError(
+            f"$management does not list a {kind}: {refused.status} {refused.description}; "
+            "amqp10 supports only the management of trio-amqp10 containers"
+        ) from None
