@@ -33,6 +33,6 @@ def test_disconnect_closes_a_connection() -> None:
 
 def test_disconnect_fails_where_there_is_no_such_connection_or_no_management() -> None:
     with serving("--management") as url:
-        assert "connection 99 was not closed: no connection '99' (404)" in failed("disconnect", url, "99")
+        assert "connection 99 was not closed: no connection '99'" in failed("disconnect", url, "99")
     with serving() as url:
         assert "the peer refuses $management" in failed("disconnect", url, "1")

@@ -12,6 +12,7 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
+from trio_amqp10.testing import rabbitmq
 from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts
 from trio_amqp10.tools.cli.moving import MoveOptions, move
 
@@ -36,7 +37,10 @@ def lines(*numbers: int) -> bytes:
 
 def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None:
     assert done("queue", "create", managed, "orders,max-length=5,overflow=reject,dead-letter=dead") == b""
-    assert b"409" in amqp10("queue", "create", managed, "orders").stderr
+    assert failed("queue", "create", managed, "orders") == (
+        "amqp10: queue 'orders' exists already: change its rules, or delete it first"
+    )
+    assert "topic" not in failed("topic", "create", managed, "orders")
     shown = json.loads(done("queue", "show", managed, "orders", "--json"))
     assert (shown["max-length"], shown["overflow"], shown["depth"], shown["oldest"]) == (5, "reject", 0, None)
     done("queue", "set", managed, "orders,max-length=9", "--unset", "dead-letter")
@@ -55,7 +59,7 @@ def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None
         "oldest",
     ]
     assert table[1].split()[:3] == ["orders", "3", "3"]
-    assert "'orders' has 3 messages: it is not empty (412)" in failed(
+    assert "'orders' has 3 messages: it is not empty" in failed(
         "queue", "delete", managed, "orders", "--if-empty"
     )
     assert "--unset 'kind' is no rule of a queue: expected max-length" in misused(
@@ -63,7 +67,7 @@ def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None
     )
     assert done("queue", "purge", managed, "orders") == b"purged 3\n"
     assert done("queue", "delete", managed, "orders", "--if-empty", "--if-unused") == b""
-    assert "no queue 'orders' (404)" in failed("queue", "show", managed, "orders")
+    assert "no queue 'orders'" in failed("queue", "show", managed, "orders")
 
 
 def test_topic_is_created_shown_and_deleted(managed: str) -> None:
@@ -96,7 +100,8 @@ def test_connection_is_listed_and_closed_with_a_reason(managed: str) -> None:
     finally:
         receiver.kill()
     assert b"maintenance" in stderr
-    assert "no connection '999' (404)" in failed("connection", "close", managed, "999")
+    assert "no connection '999'" in failed("connection", "close", managed, "999")
+    assert "no connection 'abc': give an identity" in failed("connection", "close", managed, "abc")
     done("queue", "delete", managed, "watched")
 
 
@@ -108,7 +113,7 @@ def test_messages_are_moved_and_dead_letters_sent_back(managed: str) -> None:
     assert done("move", managed, "from", "to", "--filter", "JMSPriority > 8") == b"moved 0\n"
     assert done("move", managed, "from", "to") == b"moved 1300\n"
     assert done("browse", f"{managed}/to") == lines(*range(2500))
-    assert "no node 'nowhere' (404)" in failed("move", managed, "to", "nowhere")
+    assert "no node 'nowhere'" in failed("move", managed, "to", "nowhere")
     done("move", managed, "to", "from", "--count", "10")
     rejecting = start("receive", f"{managed}/from", "--count", "10", "--undecodable", "reject")
     rejecting.kill()
@@ -128,8 +133,8 @@ def test_definitions_are_exported_and_imported(managed: str, tmp_path: Path) -> 
     assert json.loads(done("definitions", "export", managed)) == exported
     for kind, name in (("queue", "kept"), ("topic", "told")):
         done(kind, "delete", managed, name)
-    assert done("definitions", "import", managed, str(file)) == b"imported 1 queues, 1 topics\n"
-    assert done("definitions", "import", managed, stdin=file.read_bytes()) == b"imported 1 queues, 1 topics\n"
+    assert done("definitions", "import", managed, str(file)) == b"imported 1 queue, 1 topic\n"
+    assert done("definitions", "import", managed, stdin=file.read_bytes()) == b"imported 1 queue, 1 topic\n"
     rabbit = {
         "rabbit_version": "4",
         "users": [{"name": "guest"}],
@@ -137,10 +142,19 @@ def test_definitions_are_exported_and_imported(managed: str, tmp_path: Path) -> 
     }
     file.write_text(json.dumps(rabbit))
     result = amqp10("definitions", "import", managed, str(file))
-    assert (result.returncode, result.stdout) == (1, b"imported 1 declared-queues\n")
+    assert (result.returncode, result.stdout) == (1, b"imported 1 declared-queue\n")
     assert b"left out 'guest' of users: users are given to serve" in result.stderr
-    file.write_text("[")
-    assert "expected an object of JSON" in failed("definitions", "import", managed, str(file))
+    assert b"1 definition was left out" in result.stderr
+    file.write_text('{\n"queues": [')
+    assert f"{file}: line 2, column 12: " in failed("definitions", "import", managed, str(file))
+    assert "stdin: '[]': expected an object of JSON" in failed("definitions", "import", managed, stdin=b"[]")
+    for definitions in (
+        {"queues": [{"nam": "x"}]},
+        {"trio-amqp10": 1, "queues": [{"nam": "x", "rules": {}}]},
+    ):
+        broken = amqp10("definitions", "import", managed, stdin=json.dumps(definitions).encode()).stderr
+        assert b"name=None: expected a text in each of " in broken
+        assert b"Error" not in broken
     for name in ("kept", "tasks"):
         done("queue", "delete", managed, name)
 
@@ -149,6 +163,10 @@ def test_command_says_what_is_missing(managed: str) -> None:
     with serving() as url:
         assert "the peer refuses $management" in failed("queue", "list", url)
         assert 'a container has it with "amqp10 serve --management"' in failed("redrive", url, "q")
+    done("queue", "create", managed, "shown")
+    broken = failed("queue", "list", managed, "--format", "{name", code=2)
+    assert "--format '{name': expected '}' before end of string; expected {NAME} for an attribute" in broken
+    done("queue", "delete", managed, "shown")
     assert "'{nothing}': 'nothing' is no attribute" in failed(
         "connection", "list", managed, "--format", "{nothing}", code=2
     )
@@ -158,6 +176,55 @@ def test_command_says_what_is_missing(managed: str) -> None:
         ["queue", "list", "x"],
     ):
         assert amqp10(*wrong).returncode == 2
+
+
+def test_move_of_an_empty_queue_is_checked_as_that_of_a_full_one(managed: str) -> None:
+    for name in ("empty", "other"):
+        done("queue", "create", managed, name)
+    for wrong in (("empty", "nowhere"), ("empty", "empty"), ("empty", "other", "--filter", "a =")):
+        without = failed("move", managed, *wrong)
+        done("send", f"{managed}/empty", "--body", "x")
+        assert failed("move", managed, *wrong) == without
+        done("receive", f"{managed}/empty", "--count", "1")
+    assert done("move", managed, "empty", "other") == b"moved 0\n"
+    for name in ("empty", "other"):
+        done("queue", "delete", managed, name)
+
+
+def test_server_of_the_environment_is_operated(managed: str, tmp_path: Path) -> None:
+    at = {"AMQP10_URL": managed}
+    for command in (
+        ("queue", "create", "here"),
+        ("queue", "set", "here,ttl=1000"),
+        ("queue", "show", "here"),
+        ("queue", "list"),
+        ("queue", "purge", "here"),
+        ("topic", "create", "news"),
+        ("topic", "list"),
+        ("topic", "delete", "news"),
+        ("connection", "list"),
+        ("user", "list"),
+        ("queue", "create", "there"),
+        ("move", "here", "there"),
+        ("redrive", "there"),
+        ("definitions", "export", str(tmp_path / "file")),
+        ("definitions", "import", str(tmp_path / "file")),
+        ("queue", "delete", "here"),
+        ("queue", "delete", managed, "there"),
+    ):
+        done(*command, **at)
+    assert "Missing argument 'URL'" in misused("queue", "list")
+    assert "Missing argument 'NAME'" in misused("queue", "show", **at)
+    assert "extra argument (b)" in misused("queue", "show", managed, "a", "b")
+
+
+def test_rabbitmq_is_named_to_users_of_its_management() -> None:
+    with rabbitmq() as url:
+        said = failed("queue", "list", url)
+        assert (
+            "the peer is RabbitMQ, which this command cannot operate: use rabbitmqadmin or rabbitmqctl"
+            in said
+        )
 
 
 def test_move_between_queues_of_a_peer_without_management_uses_its_transactions() -> None:

@@ -21,14 +21,15 @@ from trio_amqp10.tools.cli.open_management import (
 @pytest.mark.parametrize(
     ("status", "text"),
     [
-        (404, r"^no queue 'q' \(404\)$"),
+        (404, r"^no queue 'q'$"),
+        (418, r"^no queue 'q' \(418\)$"),
         (
             501,
             r"^the peer's \$management cannot purge: it is of another kind, or of an older version$",
         ),
     ],
 )
-def test_refusal_is_the_text_of_the_container_with_its_status(status: int, text: str) -> None:
+def test_refusal_is_the_text_of_the_container(status: int, text: str) -> None:
     with pytest.raises(CommandError, match=text), operation_errors():
         raise OperationRefusedError("PURGE", status, "no queue 'q'")
 
@@ -47,7 +48,7 @@ async def test_peer_that_lists_nothing_is_of_another_kind() -> None:
 
     async with container.connect() as conn, conn.open_management() as management:
         with pytest.raises(
-            CommandError, match=r"^\$management does not list a queue: 501 no; amqp10 supports"
+            CommandError, match=r"^\$management does not list a queue: no; amqp10 supports"
         ):
             await list_entities(management, "queue")
 
@@ -60,14 +61,17 @@ async def test_management_of_a_url_is_opened_and_its_lack_reported() -> None:
             async with open_management(listener.url, DialOptions()):
                 pytest.fail("it is open")
         container.add_management()
-        with pytest.raises(CommandError, match=r"no queue 'q' \(404\)"):
+        with pytest.raises(CommandError, match="no queue 'q'"):
             async with open_management(listener.url, DialOptions()) as management:
                 await management.purge("q")
         nursery.cancel_scope.cancel()
 
 
-@pytest.mark.parametrize(
-    ("text", "number"), [("7", 7), ("-7", -1), ("", -1), ("x", -1), ("9" * 30, -1), ("²", -1)]
-)
-def test_number_of_a_connection_is_that_of_its_identity(text: str, number: int) -> None:
-    assert connection_number(text) == number
+def test_number_of_a_connection_is_that_of_its_identity() -> None:
+    assert connection_number("7") == 7
+
+
+@pytest.mark.parametrize("text", ["-7", "", "x", "9" * 30, "²"])
+def test_text_that_is_no_identity_of_a_connection_is_named(text: str) -> None:
+    with pytest.raises(CommandError, match=f"no connection '{text}'"):
+        connection_number(text)

@@ -159,11 +159,14 @@ async def import_definitions(
         for each in _entries(lists, kind):
             name = str(each.get("name", f"{each.get('source')} to {each.get('destination')}"))
             try:
+                _check_names(kind, each)
                 await make(model, each)
             except ManagementError as fault:
                 left.append(LeftOut(kind=kind, name=name, reason=str(fault)))
-            except (KeyError, TypeError, ValueError, AttributeError) as fault:
-                left.append(LeftOut(kind=kind, name=name, reason=f"not complete: {fault!r}"))
+            except KeyError as fault:
+                left.append(LeftOut(kind=kind, name=name, reason=f"it has no {fault}"))
+            except (TypeError, ValueError, AttributeError) as fault:
+                left.append(LeftOut(kind=kind, name=name, reason=f"a value has the wrong type: {fault}"))
             else:
                 made[kind] = made.get(kind, 0) + 1
     return Imported(made=made, left_out=tuple(left))
@@ -174,6 +177,13 @@ def _entries(lists: Mapping[str, Any], kind: str) -> Sequence[dict[str, Any]]:
     if not isinstance(found, (list, tuple)) or not all(isinstance(each, dict) for each in cast("Any", found)):
         raise ManagementError("invalid", f"{kind}: expected a list of objects")
     return cast("Sequence[dict[str, Any]]", found)
+
+
+def _check_names(kind: str, given: Mapping[str, Any]) -> None:
+    """Check the names of an entry; RabbitMQ's definitions give None for one that is missing."""
+    for key in ("source", "destination") if kind == "bindings" else ("name",):
+        if not isinstance(given.get(key), str):
+            raise ManagementError("invalid", f"{key}={given.get(key)!r}: expected a text in each of {kind}")
 
 
 async def _make_queue(model: Management, given: dict[str, Any]) -> None:

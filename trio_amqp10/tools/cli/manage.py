@@ -93,9 +93,13 @@ def _line(show: Show, entity: Entity) -> str:
         return json.dumps(to_json(entity))
     try:
         return show.format.format_map({name: _cell(value, plain=True) for name, value in entity.items()})
-    except (KeyError, ValueError, IndexError, AttributeError) as fault:
+    except KeyError as fault:
         raise CommandError(
             f"--format {show.format!r}: {fault} is no attribute; there are {', '.join(sorted(entity))}", 2
+        ) from None
+    except (ValueError, IndexError, AttributeError, TypeError) as fault:
+        raise CommandError(
+            f"--format {show.format!r}: {fault}; expected {{NAME}} for an attribute, and {{{{ for a brace", 2
         ) from None
 
 
@@ -131,9 +135,14 @@ async def purge(url: str, dial: DialOptions, name: str, interrupts: Interrupts) 
 def connection_number(identity: str) -> int:
     """Return the number of the connection of this identity.
 
-    A text that is no identity gives -1, which no connection has.
+    Raises:
+        CommandError: the text is not the identity of a connection.
     """
-    return int(identity) if identity.isdecimal() and len(identity) < 20 else -1
+    if not identity.isdecimal() or len(identity) >= 20:
+        raise CommandError(
+            f'no connection {identity!r}: give an identity that "amqp10 connection list" shows'
+        )
+    return int(identity)
 
 
 # -- definitions ----------------------------------------------------------------------------
@@ -163,22 +172,32 @@ async def import_definitions(
         CommandError: something was left out, or the file has no definitions.
     """
     text = await trio.to_thread.run_sync(_read, file)
+    name = "stdin" if file in (None, "-") else file
+    expected = 'expected an object of JSON, as "amqp10 definitions export" writes'
     try:
         given: Any = json.loads(text)
-    except ValueError:
-        given = None
-    if not isinstance(given, dict):
+    except json.JSONDecodeError as fault:
         raise CommandError(
-            f'definitions={text!r:.60}: expected an object of JSON, as "definitions export" writes'
-        )
+            f"{name}: line {fault.lineno}, column {fault.colno}: {fault.msg}; {expected}"
+        ) from None
+    if not isinstance(given, dict):
+        raise CommandError(f"{name}: {text.strip()[:60]!r}: {expected}")
     async with open_management(url, dial, patience=None) as management:
         found = await management.import_definitions(cast("dict[str, Any]", given), virtual_host=virtual_host)
-    made = ", ".join(f"{count} {kind}" for kind, count in found.made.items())
+    made = ", ".join(counted(count, kind.removesuffix("s")) for kind, count in found.made.items())
     await write_out(f"imported {made or 'nothing'}\n".encode())
     for each in found.left_out:
         say(f"amqp10: left out {each.name!r} of {each.kind}: {each.reason}")
     if found.left_out:
-        raise CommandError(f"{len(found.left_out)} definitions were left out, for the reasons above")
+        verb = "was" if len(found.left_out) == 1 else "were"
+        raise CommandError(
+            f"{counted(len(found.left_out), 'definition')} {verb} left out, for the reasons above"
+        )
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, as in ``1 queue`` and ``2 queues``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _read(file: str | None) -> str:

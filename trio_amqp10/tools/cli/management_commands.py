@@ -13,7 +13,7 @@ import click
 from .dial_options import dialling
 from .lazy_commands import RulesCommand, parsed_by, run
 from .option_types import COUNT, LocalPath
-from .target_arguments import management_place
+from .target_arguments import Word, server_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .dial_options import DialOptions
 
 
-_url = click.argument("url", metavar="URL", type=management_place)
-_name = click.argument("name", metavar="NAME")
+_server = server_arguments()
+_named = server_arguments(Word("name", "NAME"))
 _count = click.option(
     "--count", type=COUNT, help="At most this many messages. Without it, all that are ready."
 )
@@ -74,7 +74,7 @@ def queue_group() -> None:
 
 
 @queue_group.command("list")
-@_url
+@_server
 @_showing
 def queue_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show all queues: how many messages they hold, and how many consumers they have.
@@ -85,19 +85,17 @@ def queue_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> 
 
 
 @queue_group.command("show")
-@_url
-@_name
+@_named
 @_showing
 def queue_show(url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show one queue with all its rules and figures."""
     _show("queue", url, name, as_json, form, dial)
 
 
-_rules = click.argument("rules", metavar="NAME[,RULE=VALUE...]", type=parsed_by("parse_queue"))
+_rules = server_arguments(Word("rules", "NAME[,RULE=VALUE...]", parsed_by("parse_queue")))
 
 
 @queue_group.command("create", cls=RulesCommand)
-@_url
 @_rules
 @dialling
 def queue_create(url: str, rules: tuple[str, dict[str, Any]], dial: DialOptions) -> None:
@@ -121,7 +119,6 @@ def _rule_name(option: str) -> str:
 
 
 @queue_group.command("set", cls=RulesCommand)
-@_url
 @_rules
 @click.option(
     "--unset",
@@ -139,8 +136,7 @@ def queue_set(url: str, rules: tuple[str, dict[str, Any]], unset: tuple[str, ...
 
 
 @queue_group.command("purge")
-@_url
-@_name
+@_named
 @dialling
 def queue_purge(url: str, name: str, dial: DialOptions) -> None:
     """Remove all ready messages of a queue, and print "purged N"."""
@@ -158,8 +154,7 @@ def _delete(kind: str, url: str, name: str, dial: DialOptions, *, if_empty: bool
 
 
 @queue_group.command("delete")
-@_url
-@_name
+@_named
 @click.option("--if-empty", is_flag=True, help="Delete it only if it has no ready messages.")
 @click.option("--if-unused", is_flag=True, help="Delete it only if it has no consumers.")
 @dialling
@@ -177,7 +172,7 @@ def topic_group() -> None:
 
 
 @topic_group.command("list")
-@_url
+@_server
 @_showing
 def topic_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show all topics with the number of their subscriptions."""
@@ -185,8 +180,7 @@ def topic_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> 
 
 
 @topic_group.command("show")
-@_url
-@_name
+@_named
 @_showing
 def topic_show(url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show one topic with all its figures."""
@@ -213,8 +207,7 @@ def _given(limits: dict[str, Any]) -> dict[str, Any]:
 
 
 @topic_group.command("create")
-@_url
-@_name
+@_named
 @_limits
 @dialling
 def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
@@ -223,8 +216,7 @@ def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
 
 
 @topic_group.command("set")
-@_url
-@_name
+@_named
 @_limits
 @click.option(
     "--unset",
@@ -242,8 +234,7 @@ def topic_set(url: str, name: str, unset: tuple[str, ...], dial: DialOptions, **
 
 
 @topic_group.command("delete")
-@_url
-@_name
+@_named
 @click.option("--if-unused", is_flag=True, help="Delete it only if it has no receivers.")
 @dialling
 def topic_delete(url: str, name: str, if_unused: bool, dial: DialOptions) -> None:
@@ -260,7 +251,7 @@ def connection_group() -> None:
 
 
 @connection_group.command("list")
-@_url
+@_server
 @_showing
 def connection_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show all connections, oldest first; this command has one of them."""
@@ -268,8 +259,7 @@ def connection_list(url: str, as_json: bool, form: str | None, dial: DialOptions
 
 
 @connection_group.command("show")
-@_url
-@click.argument("identity", metavar="IDENTITY")
+@server_arguments(Word("identity", "IDENTITY"))
 @_showing
 def connection_show(url: str, identity: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show one connection, by the identity that "connection list" shows."""
@@ -277,16 +267,14 @@ def connection_show(url: str, identity: str, as_json: bool, form: str | None, di
 
 
 @connection_group.command("close")
-@_url
-@click.argument("identity", metavar="IDENTITY")
+@server_arguments(Word("identity", "IDENTITY"))
 @click.option("--reason", metavar="TEXT", help="Tell the peer this reason.")
 @dialling
 def connection_close(url: str, identity: str, reason: str | None, dial: DialOptions) -> None:
     """Close a connection with the error amqp:connection:forced."""
     from .manage import connection_number
 
-    number = connection_number(identity)
-    _operate(url, dial, lambda management: management.close_connection(number, reason))
+    _operate(url, dial, lambda management: management.close_connection(connection_number(identity), reason))
 
 
 @click.group("user", epilog=_HELP)
@@ -295,7 +283,7 @@ def user_group() -> None:
 
 
 @user_group.command("list")
-@_url
+@_server
 @_showing
 def user_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
     """Show the users that are connected or known to the container."""
@@ -306,9 +294,7 @@ def user_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> N
 
 
 @click.command("move")
-@_url
-@click.argument("source", metavar="FROM")
-@click.argument("target", metavar="TO")
+@server_arguments(Word("source", "FROM"), Word("target", "TO"))
 @_count
 @click.option(
     "--filter", "selector", metavar="SELECTOR", help="Move only messages that match this JMS selector."
@@ -327,8 +313,7 @@ def move_command(url: str, **given: Any) -> None:
 
 
 @click.command("redrive", epilog=_HELP)
-@_url
-@click.argument("queue", metavar="QUEUE")
+@server_arguments(Word("queue", "QUEUE"))
 @_count
 @dialling
 def redrive_command(url: str, **given: Any) -> None:
@@ -351,8 +336,7 @@ def definitions_group() -> None:
 
 
 @definitions_group.command("export")
-@_url
-@click.argument("file", metavar="[FILE]", type=LocalPath(dir_okay=False, allow_dash=True), required=False)
+@server_arguments(Word("file", "FILE", LocalPath(dir_okay=False, allow_dash=True), required=False))
 @dialling
 def definitions_export(url: str, file: str | None, dial: DialOptions) -> None:
     """Write the definitions as JSON to a file, or to stdout."""
@@ -362,9 +346,8 @@ def definitions_export(url: str, file: str | None, dial: DialOptions) -> None:
 
 
 @definitions_group.command("import")
-@_url
-@click.argument(
-    "file", metavar="[FILE]", type=LocalPath(exists=True, dir_okay=False, allow_dash=True), required=False
+@server_arguments(
+    Word("file", "FILE", LocalPath(exists=True, dir_okay=False, allow_dash=True), required=False)
 )
 @click.option(
     "--virtual-host",

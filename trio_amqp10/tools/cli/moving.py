@@ -80,20 +80,19 @@ async def _move_there(management: RemoteManagement, options: MoveOptions, interr
     wanted = ready if options.count is None else min(options.count, ready)
     moved = 0
     with Progress("moving", None if options.selector else wanted) as progress, interrupts.here() as scope:
-        while moved < wanted:
-            step = min(_STEP, wanted - moved)
+        while True:  # also if the queue is empty, so that the container checks the target and the filter
+            step = min(_STEP, max(1, wanted - moved))
             try:
                 with trio.CancelScope(shield=True):  # An interrupt waits for the reply.
                     done = await management.move(
                         options.source, options.target, step, filter=options.selector
                     )
             except OperationRefusedError as refused:
-                raise CommandError(
-                    f"{refusal_text(refused)}; {moved} messages were moved before, in earlier steps"
-                ) from None
+                before = f"; {moved} messages were moved before, in earlier steps" if moved else ""
+                raise CommandError(f"{refusal_text(refused)}{before}") from None
             progress.advance(done)
             moved += done
-            if done < step:
+            if done < step or moved >= wanted:
                 break
             await trio.lowlevel.checkpoint()
     await _report(moved, options.source, interrupted=scope.cancelled_caught)

@@ -25,17 +25,29 @@ if TYPE_CHECKING:
 
 Entity = dict[str, Any]
 
+RABBITMQ: Final = "RabbitMQ"
+"""The product that RabbitMQ names when a connection opens."""
 PATIENCE: Final = 10.0
 """Seconds to wait for each reply."""
 
 
 class NoManagementError(CommandError):
-    """The peer has no ``$management``, or does not permit it."""
+    """The peer has no ``$management``, or does not permit it.
 
-    def __init__(self, why: object) -> None:
-        super().__init__(
-            f'the peer refuses $management ({why}); a container has it with "amqp10 serve --management"'
-        )
+    Args:
+        why: the refusal.
+        product: the product that the peer names when the connection opens, or None.
+    """
+
+    def __init__(self, why: object, product: object = None) -> None:
+        if product == RABBITMQ:
+            super().__init__(
+                "the peer is RabbitMQ, which this command cannot operate: use rabbitmqadmin or rabbitmqctl"
+            )
+        else:
+            super().__init__(
+                f'the peer refuses $management ({why}); a container has it with "amqp10 serve --management"'
+            )
 
 
 @asynccontextmanager
@@ -60,8 +72,11 @@ async def open_management(
             with operation_errors():
                 async with connection.open_management(timeout=patience) as management:
                     yield management
-        except amqp.LinkRefusedError as refused:
-            raise NoManagementError(refused) from None
+        except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
+            product = connection.remote.properties.get("product")
+            if isinstance(refused, amqp.SessionEndedError) and product != RABBITMQ:
+                raise
+            raise NoManagementError(refused, product) from None
 
 
 @contextmanager
@@ -80,13 +95,13 @@ def operation_errors() -> Generator[None]:
 
 
 def refusal_text(refused: OperationRefusedError) -> str:
-    """Return the reason of the container, and its status as in HTTP."""
+    """Return the reason of the container."""
     if refused.reason == "not-implemented":
         return (
             f"the peer's $management cannot {refused.operation.lower()}: it is of another kind, "
             "or of an older version"
         )
-    return f"{refused.description} ({refused.status})"
+    return refused.description if refused.reason != "other" else f"{refused.description} ({refused.status})"
 
 
 async def list_entities(management: RemoteManagement, kind: str) -> list[Entity]:
@@ -102,6 +117,6 @@ async def list_entities(management: RemoteManagement, kind: str) -> list[Entity]
         return [each async for each in management.entities(kind)]
     except OperationRefusedError as refused:
         raise CommandError(
-            f"$management does not list a {kind}: {refused.status} {refused.description}; "
+            f"$management does not list a {kind}: {refused.description}; "
             "amqp10 supports only the management of trio-amqp10 containers"
         ) from None

@@ -57,6 +57,64 @@ def management_place(value: str) -> str:
     return with_login(value)
 
 
+@dataclass(frozen=True, slots=True)
+class Word:
+    """An argument after the URL of a server.
+
+    Attributes:
+        name: the parameter of the command.
+        metavar: its name for users.
+        parse: returns the value of its text, or raises ``click.BadParameter``.
+        required: whether the command needs it.
+    """
+
+    name: str
+    metavar: str
+    parse: Callable[[str], Any] = str
+    required: bool = True
+
+
+def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Add the URL of a server, and these arguments, to the parameters of a command.
+
+    Without a URL the command uses the server of the context or of ``AMQP10_URL``. The command gets ``url`` and the values.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_url(arguments: tuple[str, ...], **others: Any) -> None:
+            given = list(arguments)
+            known = default_url()
+            typed = bool(given) and (known is None or "://" in given[0])
+            if not typed and known is None:
+                raise click.MissingParameter(param_hint="'URL'", param_type="argument")
+            try:
+                url = management_place(given.pop(0) if typed else str(known))
+            except click.BadParameter as wrong:
+                wrong.param_hint = "'URL'"
+                raise
+            if len(given) > len(words):
+                raise click.UsageError(f"Got unexpected extra argument ({given[len(words)]})")
+            values: dict[str, Any] = {}
+            for place, word in enumerate(words):
+                if place >= len(given):
+                    if word.required:
+                        raise click.MissingParameter(param_hint=f"'{word.metavar}'", param_type="argument")
+                    values[word.name] = None
+                    continue
+                try:
+                    values[word.name] = word.parse(given[place])
+                except click.BadParameter as wrong:
+                    wrong.param_hint = f"'{word.metavar}'"
+                    raise
+            command(url=url, **values, **others)
+
+        names = " ".join(word.metavar if word.required else f"[{word.metavar}]" for word in words)
+        return click.argument("arguments", metavar=f"[URL] {names}".strip(), nargs=-1)(with_url)
+
+    return decorate
+
+
 def no_scheme(value: str, node: str) -> click.BadParameter:
     """Return the error of a text that is not a URL, with the URL that it may stand for."""
     if ":" in value.partition("/")[0]:
