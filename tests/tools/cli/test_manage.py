@@ -144,7 +144,7 @@ def test_definitions_are_exported_and_imported(managed: str, tmp_path: Path) -> 
     result = amqp10("definitions", "import", managed, str(file))
     assert (result.returncode, result.stdout) == (1, b"imported 1 declared-queue\n")
     assert b"left out 'guest' of users: users are given to serve" in result.stderr
-    assert b"1 definition was left out" in result.stderr
+    assert b"1 definition left out" in result.stderr
     file.write_text('{\n"queues": [')
     assert f"{file}: line 2, column 12: " in failed("definitions", "import", managed, str(file))
     assert "stdin: '[]': expected an object of JSON" in failed("definitions", "import", managed, stdin=b"[]")

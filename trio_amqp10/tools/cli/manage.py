@@ -189,10 +189,7 @@ async def import_definitions(
     for each in found.left_out:
         say(f"amqp10: left out {each.name!r} of {each.kind}: {each.reason}")
     if found.left_out:
-        verb = "was" if len(found.left_out) == 1 else "were"
-        raise CommandError(
-            f"{counted(len(found.left_out), 'definition')} {verb} left out, for the reasons above"
-        )
+        raise CommandError(f"{counted(len(found.left_out), 'definition')} left out, for the reasons above")
 
 
 def counted(count: int, noun: str) -> str:
