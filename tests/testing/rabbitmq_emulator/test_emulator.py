@@ -232,3 +232,20 @@ async def test_message_that_cannot_be_annotated_goes_on_as_it_is() -> None:
 
 
 # From Python ------------------------------------------------------------------------------------
+
+
+async def test_name_without_a_slash_declares_the_queue() -> None:
+    broker = RabbitMQ()
+    kept = broker.declare_queue("kept", {"x-max-length": 5})
+    async with broker.container.connect() as conn:
+        await fill(conn, "orders", "tea")
+        await fill(conn, "kept", "milk")
+        async with conn.open_receiver("/queues/orders") as receiver:
+            assert await bodies(receiver, 1) == ["tea"]
+        async with conn.open_receiver("kept") as receiver:
+            assert await bodies(receiver, 1) == ["milk"]
+        await wait_all_tasks_blocked()
+        assert len(kept) == 0
+        for address in ("queues/orders", "/queues/none", "$none"):
+            with pytest.raises(amqp.LinkRefusedError, match="not-found"):
+                await fill(conn, address, "lost")

@@ -35,6 +35,14 @@ def because(failure: Exception, cause: BaseException) -> Exception:
     [
         (amqp.LocalProtocolError("a rule"), "a rule"),
         (refused("amqp:not-found"), "the address is everything after the first /"),
+        (
+            amqp.SessionEndedError('Attach rejected: {unknown_destination,"queues/orders"}'),
+            "as in amqp://HOST//queues/NAME",
+        ),
+        (
+            amqp.SessionEndedError("amqp:not-implemented: Dynamic sources not supported"),
+            "use an amqp091:// URL and the name of the queue",
+        ),
         (refused("amqp:unauthorized-access"), "user and password belong in the URL"),
         (amqp.SecurityError("no"), "no"),
         (amqp.sasl.AuthenticationError(None, "PLAIN", "no"), "not authenticated: no"),

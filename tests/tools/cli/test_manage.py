@@ -215,11 +215,13 @@ def test_server_of_the_environment_is_operated(managed: str, tmp_path: Path) -> 
         done(*command, **at)
     assert "Missing argument 'URL'" in misused("queue", "list")
     assert "Missing argument 'NAME'" in misused("queue", "show", **at)
-    assert "extra argument (b)" in misused("queue", "show", managed, "a", "b")
+    assert "'b': expected only [URL] NAME." in misused("queue", "show", managed, "a", "b")
 
 
 def test_rabbitmq_is_named_to_users_of_its_management() -> None:
     with rabbitmq() as url:
+        assert b"the peer is RabbitMQ, so its open frame is shown" in amqp10("top", url, "--once").stderr
+        assert "as in amqp://HOST//queues/NAME" in failed("send", f"{url}/queues/orders", "--body", "x")
         said = failed("queue", "list", url)
         assert (
             "the peer is RabbitMQ, which this command cannot operate: use rabbitmqadmin or rabbitmqctl"

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp10.peer.connection import Connection
     from trio_amqp10.broker.exchanges.topology import Topology
+    from trio_amqp10.broker.nodes.node import Node
     from trio_amqp10.broker.nodes.queue import Queue
 
 _PROPERTIES: Final = {"product": "RabbitMQ", "version": "4.0.0", "platform": "trio-amqp10"}
@@ -43,7 +44,8 @@ class RabbitMQ:
 
     Serve it with ``rabbit.container.serve("amqp://127.0.0.1:5672", **rabbit.serve_options)``; or from trio, in memory,
     connect with ``rabbit.container.connect()``. It has queues, exchanges and bindings, all in memory. Addresses are those of version 2:
-    ``/queues/NAME``, ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, percent-encoded; an undeclared node is not found.
+    ``/queues/NAME``, ``/exchanges/NAME`` and ``/exchanges/NAME/KEY``, percent-encoded; an undeclared node is not found. A name
+    without a slash is an address of version 1, and declares the queue, as in RabbitMQ 4.0.
 
     Args:
         name: the container id.
@@ -146,6 +148,13 @@ class _Broker(Container):
 
     def resolve(self, address: str) -> str:
         return spell(address)
+
+    def find(self, address: str) -> Node:
+        """Return the node; a name without a slash is a queue, by addresses of version 1, and is declared."""
+        if address and "/" not in address and not address.startswith("$"):
+            queue = self.nodes.get(queue_address(address))
+            return declare_queue(self.topology, address, {})[0] if queue is None else queue
+        return super().find(address)
 
 
 class _Client(Amqp10Connection):

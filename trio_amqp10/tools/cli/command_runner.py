@@ -32,6 +32,11 @@ _HINTS = {
     _UNAUTHORIZED: _CREDENTIALS,
     "amqp:not-allowed": "the address exists, but the peer does not permit this use of it",
 }
+_OF_RABBITMQ: Final = {
+    """['"](queues|exchanges)/""": "an address of RabbitMQ begins with /: write two, as in amqp://HOST//queues/NAME",
+    "Dynamic sources not supported": "RabbitMQ makes no queue for replies in AMQP 1.0: use an amqp091:// URL and the name of the queue",
+}
+"""What to do after an error of RabbitMQ, by a part of its text."""
 
 
 class CommandError(Exception):
@@ -310,7 +315,8 @@ def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
     """Describe an error of AMQP, with what to do if its condition is a frequent one."""
     condition = str(getattr(failure, "condition", None))
     if dialled is None:
-        hint = _HINTS.get(condition)
+        hint = next((hint for text, hint in _OF_RABBITMQ.items() if re.search(text, str(failure))), None)
+        hint = hint or _HINTS.get(condition)
     elif condition == _UNAUTHORIZED and dialled.user is not None:
         hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
     else:

@@ -80,6 +80,8 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
     Without a URL the command uses the server of the context or of ``AMQP10_URL``. The command gets ``url`` and the values.
     """
 
+    names = " ".join(["[URL]", *(word.metavar if word.required else f"[{word.metavar}]" for word in words)])
+
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_url(arguments: tuple[str, ...], **others: Any) -> None:
@@ -94,7 +96,7 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
                 wrong.param_hint = "'URL'"
                 raise
             if len(given) > len(words):
-                raise click.UsageError(f"Got unexpected extra argument ({given[len(words)]})")
+                raise click.UsageError(f"{given[len(words)]!r}: expected only {names}.")
             values: dict[str, Any] = {}
             for place, word in enumerate(words):
                 if place >= len(given):
@@ -109,8 +111,7 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
                     raise
             command(url=url, **values, **others)
 
-        names = " ".join(word.metavar if word.required else f"[{word.metavar}]" for word in words)
-        return click.argument("arguments", metavar=f"[URL] {names}".strip(), nargs=-1)(with_url)
+        return click.argument("arguments", metavar=names, nargs=-1)(with_url)
 
     return decorate
 

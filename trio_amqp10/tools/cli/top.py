@@ -19,7 +19,7 @@ from trio_amqp10.amqp10.wire.json_values import to_json
 from .command_runner import Interrupts, say
 from .dial_management import dial_management
 from .dial_options import DialOptions
-from .open_management import PATIENCE, list_entities, operation_errors
+from .open_management import PATIENCE, RABBITMQ, list_entities, operation_errors
 from .screen import Screen, number, table
 
 if TYPE_CHECKING:
@@ -113,10 +113,15 @@ async def top(options: TopOptions, interrupts: Interrupts) -> None:
                     await _watch(options, interrupts, connection, management)
                     return
         except amqp.LinkRefusedError as refused:
-            say(
-                f"amqp10: the peer refuses $management ({refused}), so its open frame is shown instead; "
-                'start a container with "amqp10 serve --management" to see its nodes and connections'
-            )
+            if connection.remote.properties.get("product") == RABBITMQ:
+                say(
+                    "amqp10: the peer is RabbitMQ, so its open frame is shown instead; use rabbitmqadmin or rabbitmqctl to see its queues"
+                )
+            else:
+                say(
+                    f"amqp10: the peer refuses $management ({refused}), so its open frame is shown instead; "
+                    'start a container with "amqp10 serve --management" to see its nodes and connections'
+                )
         await _watch(options, interrupts, connection, None)
 
 

@@ -88,7 +88,7 @@ def test_differences_are_listed_and_nothing_is_done_unless_they_are_accepted(her
         assert (refused.returncode, refused.stdout) == (1, b"")
         assert refused.stderr.decode().splitlines() == [
             "amqp10: queue dead: max-priority=any: priorities are ignored, as with max-priority=0",
-            "amqp10: nothing was done, because of 1 differences: --accept-differences migrates in spite of them",
+            "amqp10: nothing was done, because of 1 difference: --accept-differences migrates in spite of that",
         ]
         assert done("queue", "list", here, "--format", "{name} {depth}") == b"orders 700\ndead 0\n"
         assert done("migrate", here, there, "--queue", "orders") == b"moved 700 of orders\n"
@@ -99,12 +99,46 @@ def test_differences_are_listed_and_nothing_is_done_unless_they_are_accepted(her
     assert done("receive", f"{here}/orders", "--count", "700") == lines(*range(700))
 
 
-def test_queues_of_rabbitmq_are_named_or_in_a_file(there: str, tmp_path: Path) -> None:
+def test_broker_is_not_migrated_to_itself(here: str) -> None:
+    also = here.replace("127.0.0.1", "localhost")
+    for source, target in ((here, here), (also, here), (here, also.replace("amqp:", "amqp091:"))):
+        assert "are the same broker: give the URLs of two brokers" in failed(
+            "migrate", source, target, code=2
+        )
+    assert done("queue", "list", here, "--format", "{name} {depth}") == b"orders 700\ndead 0\n"
+
+
+def test_accepted_differences_are_not_listed_again(here: str) -> None:
+    with rabbitmq() as there:
+        accepted = amqp10("migrate", here, there, "--accept-differences")
+    assert (accepted.returncode, accepted.stderr) == (0, b"")
+
+
+def test_dry_run_names_queues_that_exist_with_other_rules(here: str, there: str) -> None:
+    done("queue", "create", there, "orders,max-length=5")
+    assert done("migrate", here, there, "--dry-run").decode().splitlines()[2:] == [
+        f"conflict: queue orders exists at {there.partition('://')[2]} with other rules: max-length=5"
+    ]
+    with rabbitmq() as rabbit:
+        done("migrate", here, rabbit, "--queue", "orders")
+        assert b"conflict" not in done("migrate", here, rabbit, "--queue", "orders", "--dry-run")
+        done("queue", "set", here, "orders,max-length=7")
+        place = rabbit.rpartition("@")[2]
+        said = done("migrate", here, rabbit, "--queue", "orders", "--dry-run").decode().splitlines()[-1]
+        assert said.startswith(
+            f"conflict: queue orders exists at {place} with other rules: x-queue-type=classic"
+        )
+        back = done("migrate", rabbit, here, "--queue", "orders", "--dry-run").decode().splitlines()[-1]
+        assert back.startswith("conflict: queue orders exists at ")
+
+
+def test_queues_of_rabbitmq_are_named_or_in_a_file(here: str, there: str, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     with rabbitmq() as source:
         assert "give --queue NAME, or --definitions FILE" in failed("migrate", source, there, code=2)
         assert "no queue 'x'" in failed("migrate", source, there, "--queue", "x")
-        assert "expected a container as one of them" in failed("migrate", source, source, code=2)
+        with rabbitmq() as other:
+            assert "expected a container as one of them" in failed("migrate", source, other, code=2)
         file.write_text("[]")
         assert "an object of JSON" in failed("migrate", source, there, "--definitions", str(file))
         file.write_text("{")
@@ -115,7 +149,7 @@ def test_queues_of_rabbitmq_are_named_or_in_a_file(there: str, tmp_path: Path) -
         file.write_text(json.dumps({"vhosts": [{"name": "/"}], "queues": [{"name": "q", "vhost": "/"}]}))
         assert "no queue 'q'" in failed("migrate", source, there, "--definitions", str(file))
     assert "--definitions is for RabbitMQ" in failed(
-        "migrate", there, there, "--definitions", str(file), code=2
+        "migrate", here, there, "--definitions", str(file), code=2
     )
 
 

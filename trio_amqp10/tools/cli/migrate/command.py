@@ -21,6 +21,7 @@ from trio_amqp10.net.urls import parse_url
 from trio_amqp10.tools.cli.command_runner import CommandError, Interrupts, say, unhurried, write_out
 from trio_amqp10.tools.cli.dial_management import management_url
 from trio_amqp10.tools.cli.dial_options import DialOptions
+from trio_amqp10.tools.cli.manage import counted
 from trio_amqp10.tools.cli.progress import Progress
 
 from .container_end import ContainerEnd
@@ -82,12 +83,40 @@ async def migrate(options: MigrateOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: something has no counterpart, and nothing was done; or some messages were not moved, and the command must run again.
     """
+    await _refuse_same_broker(options.source, options.target)
     with _explained():
         async with (
             open_end(options.source, options.source_dial) as source,
             open_end(options.target, options.target_dial) as target,
         ):
             await _between(source, target, options, interrupts)
+
+
+async def _refuse_same_broker(source: str, target: str) -> None:
+    """Check that the URLs name two brokers, under whatever names of their hosts.
+
+    Raises:
+        CommandError: both name the same broker and virtual host.
+    """
+    first, second = await _sockets(source), await _sockets(target)
+    if first & second:
+        raise CommandError(
+            f"FROM {_place(source)} and TO {_place(target)} are the same broker: give the URLs of two brokers",
+            2,
+        )
+
+
+async def _sockets(url: str) -> set[tuple[Any, ...]]:
+    """Return the addresses of a broker, each with its port and its virtual host; empty if its host is unknown."""
+    where, host = management_url(url)
+    place = parse_url(where)
+    if place.scheme == "amqp+unix":
+        return {(place.path, host)}
+    try:
+        found = await trio.socket.getaddrinfo(place.host, place.port, type=trio.socket.SOCK_STREAM)
+    except OSError:  # dialling reports it
+        return set()
+    return {(*each[4][:2], place.path, host) for each in found}
 
 
 @contextmanager
@@ -104,13 +133,15 @@ def _explained() -> Generator[None]:
 async def _between(source: End, target: End, options: MigrateOptions, interrupts: Interrupts) -> None:
     plan = await _make_plan(source, target, options)
     if options.dry_run:
-        await write_out("".join(f"{line}\n" for line in plan.lines()).encode())
+        lines = plan.lines() + [f"conflict: {each}" for each in await target.conflicts(plan.definitions)]
+        await write_out("".join(f"{line}\n" for line in lines).encode())
         return
-    for each in plan.differences:
-        say(f"amqp10: {each}")
     if plan.differences and not options.accept_differences:
+        for each in plan.differences:
+            say(f"amqp10: {each}")
         raise CommandError(
-            f"nothing was done, because of {len(plan.differences)} differences: --accept-differences migrates in spite of them"
+            f"nothing was done, because of {counted(len(plan.differences), 'difference')}: --accept-differences migrates in spite of "
+            "that"
         )
     async with source.lock(), target.lock():
         await target.define(plan.definitions, keep=options.accept_differences)

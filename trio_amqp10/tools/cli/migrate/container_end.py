@@ -16,6 +16,7 @@ from trio_amqp10.container.management.errors import OperationRefusedError
 from trio_amqp10.tools.cli.command_runner import CommandError, say
 from trio_amqp10.tools.cli.open_management import list_entities, refusal_text
 
+from .differences import queue_conflict
 from .figures import Figures
 from .lock import take_lock
 from .marks import marks_of
@@ -163,6 +164,24 @@ class ContainerEnd:
                 f"{self.name} refuses definitions, so no message was moved: {'; '.join(left)}; --accept-differences keeps a queue "
                 "that exists with other rules"
             )
+
+    async def conflicts(self, definitions: dict[str, Any]) -> list[str]:
+        """Return which queues of these definitions exist with other rules, in a line each.
+
+        Cancelled: nothing has changed.
+        """
+        there = await self.definitions()
+        known = {
+            each["name"]: each.get("rules", each.get("arguments", {}))
+            for kind in ("queues", "declared-queues")
+            for each in there[kind]
+        }
+        return [
+            queue_conflict(each["name"], self.name, known[each["name"]])
+            for kind in ("queues", "declared-queues")
+            for each in definitions.get(kind, ())
+            if each["name"] in known and (each not in there[kind])
+        ]
 
     async def find_marked(self, queue: str, batch: str) -> Counter[str]:
         """Return which messages of a batch a queue has, by their digests.

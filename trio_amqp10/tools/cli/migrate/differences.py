@@ -5,6 +5,7 @@ Arguments are translated to rules by ``broker.exchanges.arguments``; here is the
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -141,3 +142,11 @@ def differences_of_arguments(name: str, arguments: Mapping[str, Any]) -> list[Di
         for argument, value in arguments.items()
         if argument in KEPT or argument not in KNOWN
     ]
+
+
+def queue_conflict(name: str, place: str, rules: Mapping[str, Any]) -> str:
+    """Return the line for a queue that exists at the target with other rules, which the line shows."""
+    has = ", ".join(
+        f"{rule}={value if isinstance(value, str) else json.dumps(value)}" for rule, value in rules.items()
+    )
+    return f"queue {name} exists at {place} with other rules: {has or 'none'}"

@@ -56,26 +56,29 @@ async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
         if known == _PRODUCT:  # which takes a virtual host only in this form
             host = f"vhost:{host}"
     async with dial.dial(where, hostname=host) as connection, AsyncExitStack() as stack:
-        refusals: list[str] = []
         if connection.remote.properties.get("product") != _PRODUCT:
             try:
                 management = await stack.enter_async_context(
                     connection.open_management(timeout=_LONG_PATIENCE)
                 )
             except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
-                refusals.append(f"$management: {refused}")
-            else:
-                with operation_errors():
-                    yield ContainerEnd(connection, management, name)
-                return
+                raise CommandError(
+                    f"{name} is neither a container with $management nor RabbitMQ 4 ({refused}): a container has it with "
+                    '"amqp10 serve --management"'
+                ) from None
+            with operation_errors():
+                yield ContainerEnd(connection, management, name)
+            return
         try:
             broker = await stack.enter_async_context(open_management(connection))
             with trio.fail_after(_PATIENCE), suppress(ManagementError):  # Any answer is one of RabbitMQ.
                 await broker.queue("amqp10")
-        except (amqp.LinkRefusedError, amqp.SessionEndedError, trio.TooSlowError) as refused:
-            refusals.append(f"/management: {refused}")
+        except trio.TooSlowError:
             raise CommandError(
-                f"{name} is neither a container with $management nor RabbitMQ 4 ({'; '.join(refusals)}): a container has it with "
-                '"amqp10 serve --management"'
+                f"{name}: RabbitMQ did not answer within {_PATIENCE:g} s: run the command again later"
+            ) from None
+        except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
+            raise CommandError(
+                f"{name} is RabbitMQ without /management ({refused}): expected version 4 or later"
             ) from None
         yield RabbitMQEnd(connection, broker, name)

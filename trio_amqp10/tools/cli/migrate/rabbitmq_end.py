@@ -14,6 +14,7 @@ from trio_amqp10.broker.exchanges.argument_equality import from_json
 from trio_amqp10.rabbitmq import ManagementError, queue_address
 from trio_amqp10.tools.cli.command_runner import CommandError, say
 
+from .differences import queue_conflict
 from .figures import Figures
 from .lock import take_lock
 from .marks import marks_of
@@ -154,6 +155,22 @@ class RabbitMQEnd:
                 f"{self.name} refuses a definition, so no message was moved: {refused}; --accept-differences keeps a queue that exists "
                 "with other arguments"
             ) from None
+
+    async def conflicts(self, definitions: dict[str, Any]) -> list[str]:
+        """Return which queues of these definitions exist with other arguments, in a line each.
+
+        Cancelled: nothing has changed.
+        """
+        lines: list[str] = []
+        for each in definitions.get("declared-queues", ()):
+            found = await self.queue(each["name"])
+            if found is None:
+                continue
+            wanted = {"x-queue-type": "classic", **from_json(each["arguments"])}
+            has = {"x-queue-type": found.type, **found.arguments}
+            if has != wanted:
+                lines.append(queue_conflict(each["name"], self.name, has))
+        return lines
 
     async def _declare(self, given: dict[str, Any], keep: bool) -> None:
         arguments = from_json(given["arguments"])
