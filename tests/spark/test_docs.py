@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from typing import TYPE_CHECKING, Any
 
 import trio_amqp10 as amqp
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
 
 
 @lacks("copy")
-def test_page_does_what_it_says(spark: Any, server: Server, tmp_path: Path) -> None:
+def test_page_does_what_it_says(
+    spark: Any, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     page = ROOT / "docs" / "how-to" / "spark.rst"
     server.put("orders", [amqp.Message(f"order {number}", subject="tea") for number in range(5)])
     server.put("dead-letters", [amqp.Message(b"", application_properties={"reason": "expired"})])
-    names = {"spark": spark, "folder": str(tmp_path)}
+    names: dict[str, Any] = {"spark": spark}
     for block in blocks(page):
         if block.kind == "python":
             program = block.text.replace("amqp://guest:guest@localhost:5672", server.url)
             assert program != block.text or "amqp://" not in block.text
             exec(compile("\n" * block.line + program, page, "exec", dont_inherit=True), names)
-    assert spark.read.parquet(str(tmp_path / "orders")).count() == 5
+    assert spark.read.parquet(f"{names['folder']}/orders").count() == 5
     assert sorted(message.body for message in server.take("again")) == ["coffee", "tea"]
 
 

@@ -28,9 +28,19 @@ def test_case_of_a_name_does_not_matter() -> None:
 @pytest.mark.parametrize("kind", [QueueOptions, BrowseOptions, SinkOptions])
 def test_unknown_name_is_an_error_that_lists_those_there_are(kind: type[QueueOptions]) -> None:
     with pytest.raises(
-        OptionError, match=r"no option 'credits' is known here; the options are .*connectTimeout"
+        OptionError,
+        match=r"no option 'credits' is known here; .*the options are .*connectTimeout",
     ):
         kind.parse(QUEUE | {"credits": "1"} if kind is QueueOptions else PEER | {"credits": "1"})
+
+
+def test_misspelt_name_is_an_error_with_the_nearest_name() -> None:
+    with pytest.raises(
+        OptionError, match=r"no option 'adress' is known here; did you mean address\? the options"
+    ):
+        SinkOptions.parse({"url": "amqp://localhost", "adress": "q"})
+    with pytest.raises(OptionError, match="no option 'xyz' is known here; the options"):
+        SinkOptions.parse(PEER | {"xyz": "q"})
 
 
 def test_checkpoint_location_is_sparks_own() -> None:

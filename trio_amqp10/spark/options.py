@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Self, cast
 from urllib.parse import quote
@@ -90,7 +91,9 @@ class PeerOptions:
             if found is None:
                 if name.lower() in _SPARKS_OWN:
                     continue
-                raise OptionError(f"no option {name!r} is known here; the options are {_shown(known)}")
+                raise OptionError(
+                    f"no option {name!r} is known here; {_nearest(name, known)}the options are {_shown(known)}"
+                )
             try:
                 chosen[found.name] = found.metadata["parse"](value)
             except ValueError as wrong:
@@ -473,6 +476,12 @@ class SinkOptions(PeerOptions):
             raise OptionError(
                 "option 'ledger', the address of the ledger, and 'transactions' = 'ledger' need each other"
             )
+
+
+def _nearest(name: str, known: Mapping[str, Any]) -> str:
+    """Return the known name that is nearest to another, as a question, or an empty text."""
+    close = get_close_matches(name.lower(), known, 1)
+    return f"did you mean {known[close[0]].metadata['name']}? " if close else ""
 
 
 def _shown(known: Mapping[str, Any]) -> str:

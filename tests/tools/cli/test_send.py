@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +16,12 @@ from trio_amqp10.tools.cli.progress import Progress
 from trio_amqp10.tools.cli.send import _Flight  # pyright: ignore[reportPrivateUsage]
 
 from .conftest import (
+    SECONDS,
     amqp10,
     done,
     failed,
+    interrupt,
+    server_of,
     start,
 )
 
@@ -158,4 +162,21 @@ async def test_send_says_once_what_it_waits_for(
                 await flight.land()
     assert capsys.readouterr().err == (
         "amqp10: waiting: 'small' does not accept message 1 yet; a full queue accepts a message after others are received from it\n"
+    )
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0-9-1"])
+def test_send_that_loses_its_server_reports_what_was_accepted(dialect: str) -> None:
+    with server_of("--queue", "q") as (url, server):
+        target = (f"{url}/q",) if dialect == "1.0" else (url, "q", "--dialect", dialect)
+        sending = start("send", *target)
+        assert sending.stdin is not None
+        sending.stdin.write(b"1\n2\n")
+        sending.stdin.flush()
+        assert done("receive", f"{url}/q", "--count", "2") == b"1\n2\n"
+        interrupt(server)
+        said = sending.communicate(b"".join(b"%d\n" % number for number in range(5000)), timeout=SECONDS)[1]
+    assert sending.returncode == 1
+    assert re.search(
+        rb"\(\d+ messages were (accepted|confirmed); the outcome of others is unknown\)\n$", said
     )

@@ -20,7 +20,8 @@ from .command_runner import CommandError, Interrupts, OutputClosedError, unhurri
 from .message_text import body_octets, message_json
 from .progress import Progress
 from .receive import output_closed
-from .send import announce_typing, bodies_of, message_of_json
+from .request import body_of
+from .send import announce_typing, bodies_of, lost, message_of_json
 
 if TYPE_CHECKING:
     from .receive import ReceiveOptions
@@ -47,6 +48,8 @@ async def send(options: SendOptions, route: Route, interrupts: Interrupts) -> No
             raise CommandError(
                 f"message {progress.count + 1}: {failure} ({progress.count} earlier messages were confirmed)"
             ) from None
+        except (amqp091.ChannelClosedError, amqp091.ConnectionClosedError) as failure:
+            raise lost(failure, f"{progress.count} messages were confirmed") from None
         if scope.cancelled_caught:
             raise CommandError(f"interrupted: {progress.count} messages were confirmed", 130)
     if options.count is not None and progress.count < options.count:
@@ -218,13 +221,14 @@ async def request(options: RequestOptions, route: Route, interrupts: Interrupts)
     Raises:
         CommandError: no reply arrived in time.
     """
+    body = await body_of(options)
     async with (
         options.dial.dial_091(options.url) as connection,
         connection.open_requester(route.routing_key, route.exchange) as requester,
     ):
         try:
             with trio.fail_after(options.timeout):
-                reply = await requester.request(options.body.encode(errors="surrogateescape"))
+                reply = await requester.request(body.encode(errors="surrogateescape"))
         except trio.TooSlowError:
             raise CommandError(
                 f"no reply arrived within {options.timeout:g} s: is there a consumer that replies? --timeout waits longer"

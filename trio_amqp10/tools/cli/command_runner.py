@@ -265,6 +265,11 @@ def note_dialled(failure: BaseException, dialled: Dialled) -> None:
     setattr(failure, _DIALLED, dialled)
 
 
+def was_dialled(failure: BaseException) -> bool:
+    """Whether the failure is of a connection that could not be opened."""
+    return hasattr(failure, _DIALLED)
+
+
 def explain(failure: BaseException) -> str | None:
     """Describe a failure in one line; None if it may be a fault of this program.
 

@@ -410,7 +410,7 @@ def browse_command(target: tuple[str, str], **given: Any) -> None:
 
 @amqp10.command("request")
 @amqp091_options(as_target, publishes=True)
-@click.option("--body", metavar="TEXT", required=True, help="The body of the request.")
+@click.option("--body", metavar="TEXT", help="The body of the request. Without it, all of stdin.")
 @click.option(
     "--timeout",
     metavar="SECONDS",

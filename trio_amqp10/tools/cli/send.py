@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -15,7 +15,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.errors import DeliveryError
 
-from .command_runner import CommandError, Interrupts, say, write_out
+from .command_runner import CommandError, Interrupts, explain, say, was_dialled, write_out
 from .dial_options import DialOptions
 from .message_from_json import message_from_json
 from .progress import Progress
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+GONE: Final = (amqp.LinkDetachedError, amqp.SessionEndedError, amqp.ConnectionClosedError)
+"""The losses of an open link."""
 _IN_FLIGHT = 1000
 """The most deliveries without an outcome.
 
@@ -89,11 +91,20 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
             raise CommandError(
                 f"message {progress.count + 1}: {failure} ({progress.count} earlier messages were accepted)"
             ) from None
+        except GONE as failure:
+            raise lost(failure, f"{progress.count} messages were accepted") from None
         if scope.cancelled_caught:
             raise CommandError(f"interrupted: {progress.count} messages were accepted", 130)
     if options.count is not None and progress.count < options.count:
         raise CommandError(f"sent {progress.count} of {options.count}: the input has no more lines")
     await write_out(b"sent %d\n" % progress.count)
+
+
+def lost(failure: Exception, done: str) -> Exception:
+    """Return the error for the loss of a connection, with what was done before; the failure itself if it never was open."""
+    if was_dialled(failure):
+        return failure
+    return CommandError(f"{explain(failure)} ({done}; the outcome of others is unknown)")
 
 
 def bodies_of(options: SendOptions) -> _Lines | _Copies:
