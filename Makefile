@@ -90,7 +90,7 @@ $(TEST_LANES) $(WHOLE_LANES):
 	@printf '\n%s: %s\n' $@ "$$(tail -n 1 $(VENV)/$@.txt)"
 
 demo-spark: $(SPARK_DEMO_VENV)/.demo ## an access log through Spark: queue, counts in Parquet, topic; PySpark is half a gigabyte
-	$(SPARK_DEMO_VENV)/bin/python examples/spark_pipeline.py
+	SPARK_LOCAL_IP=127.0.0.1 $(SPARK_DEMO_VENV)/bin/python examples/spark_pipeline.py
 
 test-spark: $(SPARK_VENV)/.test ## the data pipeline, with a real Spark, and RabbitMQ where .peers has it; WHOLE=1 for kill -9 and the like
 	@$(MAKE) --no-print-directory --keep-going --jobs 2 $(SPARK_LANES)

@@ -91,6 +91,7 @@ async def main(lines: int) -> None:
         [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
         for line in access_log(lines):
             await container.send("access-log", line)
+        print(f"the queue has {lines:,} lines; Spark starts, and counts them")
         async with container.connect() as conn, conn.open_receiver("traffic", credit=0) as receiver:
             with tempfile.TemporaryDirectory() as folder:
                 await trio.to_thread.run_sync(partial(pipeline, listener.url, folder))

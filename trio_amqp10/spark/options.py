@@ -479,7 +479,7 @@ class SinkOptions(PeerOptions):
 
 
 def _nearest(name: str, known: Mapping[str, Any]) -> str:
-    """Return the known name that is nearest to another, as a question, or an empty text."""
+    """Return the nearest known name as a question, or an empty text."""
     close = get_close_matches(name.lower(), known, 1)
     return f"did you mean {known[close[0]].metadata['name']}? " if close else ""
 

@@ -723,6 +723,6 @@ class Node:
 
 
 def label(node: Node) -> str:
-    """Return the kind and the address of a node for messages, as in ``queue 'orders'``."""
+    """Return the kind and the address of a node, as in ``queue 'orders'``."""
     kind = type(node).__name__.removesuffix("Node").removeprefix("Broker").lower()
     return f"{kind} {node.address!r}"

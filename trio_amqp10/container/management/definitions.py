@@ -180,7 +180,7 @@ def _entries(lists: Mapping[str, Any], kind: str) -> Sequence[dict[str, Any]]:
 
 
 def _check_names(kind: str, given: Mapping[str, Any]) -> None:
-    """Check the names of an entry; RabbitMQ's definitions give None for one that is missing."""
+    """Check the names of an entry, which are None if RabbitMQ gave none."""
     for key in ("source", "destination") if kind == "bindings" else ("name",):
         if not isinstance(given.get(key), str):
             raise ManagementError("invalid", f"{key}={given.get(key)!r}: expected a text in each of {kind}")

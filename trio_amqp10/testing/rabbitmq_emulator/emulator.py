@@ -150,7 +150,13 @@ class _Broker(Container):
         return spell(address)
 
     def find(self, address: str) -> Node:
-        """Return the node; a name without a slash is a queue, by addresses of version 1, and is declared."""
+        """Return the node of this address.
+
+        A name without a slash is an address of version 1, of a queue, which is declared.
+
+        Raises:
+            RefusedError: ``amqp:not-found``.
+        """
         if address and "/" not in address and not address.startswith("$"):
             queue = self.nodes.get(queue_address(address))
             return declare_queue(self.topology, address, {})[0] if queue is None else queue

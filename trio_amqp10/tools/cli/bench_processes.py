@@ -30,7 +30,7 @@ _PACE = 0.002
 """Seconds between the probes when they are not acknowledged."""
 
 _DRAIN_TIMEOUT = 5.0
-"""Seconds for a peer to report that a queue has no message; then the measurement begins."""
+"""Seconds to wait for a peer to report that a queue has no message."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,9 +255,7 @@ async def _consume(side: Side, url: str) -> dict[str, float]:
 
 
 async def _measure_consumer(side: Side, channel: amqp091.Channel) -> dict[str, float]:
-    async with channel.queue(side.address).consume(
-        prefetch=side.credit, no_ack=side.presettled
-    ) as consumer:
+    async with channel.queue(side.address).consume(prefetch=side.credit, no_ack=side.presettled) as consumer:
         _report(ready=True)
         seen, count = 0, side.count
         report_at = every = max(1, count // 50)
@@ -304,7 +302,9 @@ async def _measure_latency(side: Side, next_body: Callable[[], Awaitable[bytes]]
 
 def main() -> None:
     """Run the side that the first line of stdin describes, and print the result."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal interrupts the parent too, which ends this process
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # a terminal interrupts the parent too, which ends this process
     side = Side(**json.loads(sys.stdin.buffer.readline()))
     try:
         result = trio.run(send if side.role == "send" else receive, side)

@@ -36,7 +36,7 @@ _OF_RABBITMQ: Final = {
     """['"](queues|exchanges)/""": "an address of RabbitMQ begins with /: write two, as in amqp://HOST//queues/NAME",
     "Dynamic sources not supported": "RabbitMQ makes no queue for replies in AMQP 1.0: use an amqp091:// URL and the name of the queue",
 }
-"""What to do after an error of RabbitMQ, by a part of its text."""
+"""Advice about errors of RabbitMQ, by a part of their text."""
 
 
 class CommandError(Exception):
@@ -53,7 +53,10 @@ class CommandError(Exception):
 
 
 class OutputClosedError(CommandError):
-    """The reader of stdout has ended; a command ends without a message, as other programs in a pipe do."""
+    """The reader of stdout has ended.
+
+    The command ends without a message, as other programs in a pipe do.
+    """
 
     def __init__(self) -> None:
         # Otherwise the interpreter would report the closed pipe again when it flushes stdout at its end.

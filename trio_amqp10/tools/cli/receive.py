@@ -85,9 +85,9 @@ class ReceiveOptions:
 
 
 def output_closed(options: ReceiveOptions, count: int) -> CommandError:
-    """Return the error of a command whose reader of stdout ended after ``count`` messages were settled.
+    """Return the error of a command whose reader of stdout ended.
 
-    A pipe holds messages that its reader may never read, and these are settled too.
+    Before that, ``count`` messages were settled. A pipe holds messages that its reader may never read, and these are settled too.
     """
     if options.guarantee == "at-most-once":
         return CommandError(

@@ -49,7 +49,9 @@ async def request(options: RequestOptions, interrupts: Interrupts) -> None:  # n
 
 
 async def body_of(options: RequestOptions) -> str:
-    """Return the body of the request: that of the options, or all of stdin without its last newline.
+    """Return the body of the request, from the options or from stdin.
+
+    Stdin is read to its end, and its last newline is removed.
 
     Raises:
         CommandError: stdin is not UTF-8.

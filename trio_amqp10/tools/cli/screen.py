@@ -65,15 +65,22 @@ def number(value: float | None) -> str:
     return "" if value is None else f"{value:,}"
 
 
-_LEFT: Final = frozenset({"", "container", "name", "address", "type", "no.", "peer", "user", "state", "way", "spool"})
+_LEFT: Final = frozenset(
+    {"", "container", "name", "address", "type", "no.", "peer", "user", "state", "way", "spool"}
+)
 
 
 def table(title: str, columns: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> RenderableType:
-    """Return a table with words aligned left and numbers aligned right; empty names make no header."""
+    """Return a table with words aligned left and numbers aligned right.
+
+    There is no header if all names of columns are empty.
+    """
     from rich.markup import escape
     from rich.table import Table
 
-    made = Table(title=title or None, title_justify="left", box=None, pad_edge=False, show_header=any(columns))
+    made = Table(
+        title=title or None, title_justify="left", box=None, pad_edge=False, show_header=any(columns)
+    )
     for name in columns:
         made.add_column(name, justify="left" if name in _LEFT else "right")
     for row in rows:

@@ -101,7 +101,10 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
 
 
 def lost(failure: Exception, done: str) -> Exception:
-    """Return the error for the loss of a connection, with what was done before; the failure itself if it never was open."""
+    """Return the error for the loss of a connection, with what was done before.
+
+    Return the failure itself if the connection never was open.
+    """
     if was_dialled(failure):
         return failure
     return CommandError(f"{explain(failure)} ({done}; the outcome of others is unknown)")

@@ -204,7 +204,7 @@ async def _until_interrupted(
 
 
 def _warn_of_lost_dead_letters(container: amqp.Container) -> None:
-    """Report dead-letter addresses that do not exist: with ``strict`` none is created on first use."""
+    """Report dead-letter addresses that do not exist and are not created."""
     for node in container.nodes.values():
         rules = getattr(node, "policy", None)
         address = None if rules is None else rules.dead_letter

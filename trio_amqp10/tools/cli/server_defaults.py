@@ -71,7 +71,7 @@ class ServerDefaults:
         )
 
     def login_source(self, url: str) -> str | None:
-        """Return where the user of this URL was given, for messages; None if it is the URL's own."""
+        """Return where the user of this URL was given; None if in the URL."""
         if self.user is None or place_of(url).username != self.user or not self.covers(url):
             return None
         return f"{_USER} and {_PASSWORD}" if self.source == _URL else self.source

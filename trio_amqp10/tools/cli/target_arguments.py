@@ -117,7 +117,7 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
 
 
 def no_scheme(value: str, node: str) -> click.BadParameter:
-    """Return the error of a text that is not a URL, with the URL that it may stand for."""
+    """Return the error of a text that is not a URL, with a URL as example."""
     if ":" in value.partition("/")[0]:
         return click.BadParameter(f"{value!r}: expected a URL, as in amqp://{value}")
     return click.BadParameter(

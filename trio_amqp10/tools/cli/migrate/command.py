@@ -107,7 +107,10 @@ async def _refuse_same_broker(source: str, target: str) -> None:
 
 
 async def _sockets(url: str) -> set[tuple[Any, ...]]:
-    """Return the addresses of a broker, each with its port and its virtual host; empty if its host is unknown."""
+    """Return the addresses of a broker with its port and virtual host.
+
+    The set is empty if the host is unknown.
+    """
     where, host = management_url(url)
     place = parse_url(where)
     if place.scheme == "amqp+unix":

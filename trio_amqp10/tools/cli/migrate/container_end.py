@@ -166,7 +166,7 @@ class ContainerEnd:
             )
 
     async def conflicts(self, definitions: dict[str, Any]) -> list[str]:
-        """Return which queues of these definitions exist with other rules, in a line each.
+        """Return a line for each of these queues that exists with other rules.
 
         Cancelled: nothing has changed.
         """

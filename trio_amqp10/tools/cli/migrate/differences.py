@@ -145,7 +145,7 @@ def differences_of_arguments(name: str, arguments: Mapping[str, Any]) -> list[Di
 
 
 def queue_conflict(name: str, place: str, rules: Mapping[str, Any]) -> str:
-    """Return the line for a queue that exists at the target with other rules, which the line shows."""
+    """Return the line for a queue that exists at the target with other rules."""
     has = ", ".join(
         f"{rule}={value if isinstance(value, str) else json.dumps(value)}" for rule, value in rules.items()
     )

@@ -157,7 +157,7 @@ class RabbitMQEnd:
             ) from None
 
     async def conflicts(self, definitions: dict[str, Any]) -> list[str]:
-        """Return which queues of these definitions exist with other arguments, in a line each.
+        """Return a line for each of these queues that exists with other arguments.
 
         Cancelled: nothing has changed.
         """
