@@ -6,10 +6,10 @@ the program and the reader's process are killed in turn, and the program is star
 a segment on the disk and its settlement, and around a discharge, are made longer. At the end
 the arrived messages are counted: none may be missing, and only as many as the options allow may be duplicates.
 
-``--spool lanes`` receives in two lanes, ``--spool objects`` in two lanes of an object store (S3 by moto): then their processes are killed too,
-and the store is out of reach for a while, in turn with the others. ``--spool external`` runs two programs ``amqp10 spool`` instead, which go on while Spark is down, and are killed too.
-``--spool takeover`` kills these programs for good, one after the other, while one query goes on: the other lane receives what the dead one held, and a lane with
-a new name joins.
+``--spool lanes`` receives in two lanes, ``--spool objects`` in two lanes of an object store (S3 by moto): then their processes are
+killed too, and the store is out of reach for a while, in turn with the others. ``--spool external`` runs two programs ``amqp10 spool``
+instead, which go on while Spark is down, and are killed too. ``--spool takeover`` kills these programs for good, one after the other,
+while one query goes on: the other lane receives what the dead one held, and a lane with a new name joins.
 ``--peer stored`` uses a container with a store on disk, which is killed in its turn; ``--peer rabbitmq`` uses
 RabbitMQ 4, which is killed too. ``--results`` writes a row for each way, and replaces the rows of an earlier run.
 """

@@ -129,7 +129,7 @@ def test_lanes_end_with_their_parent_however_that_ends(peer: Peer, opened: Calla
     first, second = [lane._process for lane in lanes]
     first.send_signal(signal.SIGSTOP)  # not even asked, it can end
     for lane in lanes:
-        lane._ending = True
+        lane._ending.set()
         assert lane._process.stdin is not None
         lane._process.stdin.close()  # all that a lane sees of a parent that is killed
     until(lambda: second.poll() is not None)

@@ -199,6 +199,33 @@ def test_spool_of_another_checkpoint_is_refused(peer: Peer, pipe: Pipe) -> None:
         query.awaitTermination(PATIENCE)
 
 
+def test_new_checkpoint_on_an_old_spool_begins_with_the_last_batch_of_the_old_one(
+    peer: Peer, pipe: Pipe
+) -> None:
+    peer.put("q", numbered(30))
+    assert pipe.run(maxRowsPerTrigger="10") == [10, 10, 10]
+    peer.put("q", numbered(35)[30:])
+    for folder in ("checkpoint", "out"):
+        shutil.rmtree(pipe.folder / folder)
+    assert pipe.run() == [15]
+    assert pipe.bodies() == Counter(b"%d" % number for number in range(20, 35))
+
+
+def test_two_queries_with_spools_of_their_own_share_a_queue(spark: Any, peer: Peer, tmp_path: Path) -> None:
+    one, two = Pipe(spark, peer, tmp_path / "one"), Pipe(spark, peer, tmp_path / "two")
+    peer.address("q")
+    queries = [each.start(now=False, credit="10") for each in (one, two)]
+    until(lambda: peer.receivers("q") == 2)
+    peer.put("q", numbered(300))
+    until(lambda: peer.held("q") == 0)
+    for query in queries:
+        query.processAllAvailable()
+        query.stop()
+    shares = [each.bodies() for each in (one, two)]
+    assert sum(shares, Counter[bytes]()) == once(300)
+    assert all(shares)
+
+
 def test_condition_of_the_peer_is_in_the_error_of_the_query(peer: Peer, pipe: Pipe) -> None:
     query = pipe.start(now=False, address=peer.missing())
     with pytest.raises(StreamingQueryException, match=r"amqp:not-found: no (node|queue) '"):

@@ -184,7 +184,7 @@ async def test_entra_gives_a_token_for_the_service(entra: None, given: dict[str,
 
 
 async def test_failure_of_entra_may_pass_and_has_its_reason(entra: None) -> None:
-    with pytest.raises(OSError, match="gave no token for broken: no identity here"):
+    with pytest.raises(OSError, match="no token for broken came from Microsoft Entra: no identity here"):
         await EntraTokens("broken")("sb://h/q")
 
 

@@ -96,7 +96,10 @@ def _opening(options: PeerOptions, sasl: Any) -> AbstractAsyncContextManager[amq
 
 
 _WITH_TOKEN: Final = frozenset({"OAUTHBEARER", "XOAUTH2", "PLAIN"})
-"""The mechanisms that have a token; with others it is put to the node ``$cbs`` after the login."""
+"""The mechanisms that have a token.
+
+With others it is put to the node ``$cbs`` after the login.
+"""
 
 
 def _logs_in_with_token(options: PeerOptions) -> bool:

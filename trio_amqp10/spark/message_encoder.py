@@ -194,7 +194,7 @@ def _plain(column: pa.Array) -> pa.Array:
 
 
 def _typed_maps(column: pa.Array) -> list[Any]:
-    """Return the pairs of a map column, each value with the AMQP type of its Arrow type."""
+    """Return the pairs of a map column, each value as the AMQP type of its own."""
     rows: list[Any] = column.to_pylist()
     make = _maker(column.type.item_type)
     if make is None:

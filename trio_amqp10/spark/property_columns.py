@@ -137,7 +137,7 @@ ARROW_TYPES: Final[dict[str, pa.DataType]] = {name: kind.arrow for name, kind in
 
 
 def taker_of(kind: str) -> Callable[[Any], Any]:
-    """Return what converts an AMQP value to one of a column, or to None if it does not fit."""
+    """Return what converts an AMQP value to a column's, or to None if it is unfit."""
     return _KINDS[kind].take
 
 

@@ -182,7 +182,7 @@ def _listener(report: Callable[[str], None]) -> Any:
 
 
 class _Found(NamedTuple):
-    """What waits in a spool and in its lanes, and the reports of receivers."""
+    """The rows that wait in a spool and in its lanes, and the reports of receivers."""
 
     own: Waiting
     lanes: dict[str, Waiting]
@@ -228,7 +228,9 @@ class WatchedSpool:
         heard = [each for each in found if time.time() - each.get("at", 0.0) < _SILENT]
         row, lanes = end.get("seq"), end.get("lanes")
         own = own_waiting(self._store, row if isinstance(row, int) else None)
-        return _Found(own, lanes_waiting(self._store, lanes) if isinstance(lanes, dict) else {}, heard)
+        if not isinstance(lanes, dict):
+            return _Found(own, {}, heard)
+        return _Found(own, lanes_waiting(self._store, cast("dict[str, int]", lanes)), heard)
 
 
 def figures_of(progress: Mapping[str, Any], spools: list[WatchedSpool]) -> QueryFigures:

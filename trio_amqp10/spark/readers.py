@@ -46,9 +46,15 @@ _MOST_ROWS: Final = 100_000
 """The most rows of a task."""
 _ROWS_OF_A_TASK: Final = 10_000
 _OCTETS_OF_A_TASK: Final = 8 * 2**20
-"""The rows or octets that are worth a task: with fewer, starting it takes as long as decoding them."""
+"""The rows or octets that are worth a task.
+
+With fewer, the start of a task takes as long as their decoding.
+"""
 _MOST_TASKS: Final = 64
-"""The most tasks of a batch without ``minPartitions``, unless they would have more than ``_MOST_ROWS``."""
+"""The most tasks of a batch without ``minPartitions``.
+
+There are more if a task would have more than ``_MOST_ROWS``.
+"""
 _INLINE_BYTES: Final = 64 * 2**20
 """The most octets of a batch that travels inside its partitions."""
 
@@ -141,7 +147,7 @@ class QueueStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """Return where the rows of a batch are, in a group for each task.
 
-        There are about ``minPartitions`` groups, or as many as the rows and octets are worth. Spark does not tell a Python source how
+        There are about ``minPartitions`` groups, or as many as the rows and octets are worth. A Python source does not know how
         many cores there are; tasks that find no core wait.
         """
         backlog = self._backlog()

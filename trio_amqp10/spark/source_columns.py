@@ -1,4 +1,4 @@
-"""Source columns: where and when a message entered its log or queue, with types (3.2.3).
+"""Source columns: where and when a message entered its log or queue (3.2.3).
 
 ``sourceColumns=true`` adds them to the columns of a reader. Peers give these values in message annotations:
 

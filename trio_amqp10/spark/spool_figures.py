@@ -37,7 +37,7 @@ def spool_id(store: Store) -> str | None:
 
 
 def reports(store: Store) -> dict[str, bytes]:
-    """Return the files in which receivers report, by their folder; ``.`` is that of the spool.
+    """Return the files in which receivers report, by folder; ``.`` is the spool's.
 
     Raises:
         OSError: the store cannot be read.
@@ -106,7 +106,7 @@ def lanes_waiting(store: Store, start: Positions | None = None) -> dict[str, Wai
 def present_figures(store: Store) -> dict[str, dict[str, Any]]:
     """Return the reports of receivers, with what waits at present; by folder.
 
-    A lane without a report is there if it has rows that wait. A folder without a spool keeps what its report says.
+    A lane without a report is there if it has rows that wait. A folder without a spool keeps the figures of its report.
 
     Raises:
         SpoolError: a report cannot be read, or the store is of a newer version.
@@ -116,7 +116,9 @@ def present_figures(store: Store) -> dict[str, dict[str, Any]]:
     for folder, octets in reports(store).items():
         figures = parsed(octets)
         if figures is None or "rows_waiting" not in figures:
-            raise SpoolError(f"{folder}/{FILE} of {store.where} has no figures of a spool")
+            raise SpoolError(
+                f"{folder}/{FILE} of {store.where} has no figures of a spool: expected the file of a receiver"
+            )
         found[folder] = figures
     if spool_id(store) is None:
         return found

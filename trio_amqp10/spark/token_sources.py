@@ -1,4 +1,4 @@
-"""Tokens for a peer: signed with a key, printed by a command, or issued by Microsoft Entra.
+"""Tokens for a peer: of a key, of a command, or of Microsoft Entra.
 
 A token exists in memory alone: options, and so plans and checkpoints, have only the way to get one. Each process
 that connects gets its own token, uses it again while it is fresh, and renews it (``keep_token``).
@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 _PATIENCE: Final = 60.0
 """Seconds after which a command is killed."""
 _FRESH: Final = 0.8
-"""The fraction of its lifetime for which a token is used again; a connection asks for the next one after nine tenths."""
+"""The fraction of its lifetime for which a token is used again.
+
+A connection asks for the next one after nine tenths.
+"""
 _AUDIENCE: Final = "AMQP10_AUDIENCE"
 """The environment variable in which a command finds the audience."""
 _SERVICE_BUS: Final = "https://servicebus.azure.net/.default"
@@ -41,7 +44,7 @@ _BEARER: Final = "SharedAccessSignature "
 
 
 def token_source(options: PeerOptions) -> tuple[str, TokenSource] | None:
-    """Return the audience and the source of tokens; None if the options name no tokens.
+    """Return the audience and the source of tokens; None without such options.
 
     Raises:
         OptionError: the key cannot be read, or azure-identity is not installed.
@@ -139,7 +142,7 @@ class CommandTokens:
                 )
             return self._read(done.stdout)
         raise TimeoutError(
-            f"{self._arguments[0]!r} of option 'tokenCommand' printed no token within {_PATIENCE:g} s"
+            f"{self._arguments[0]!r} of option 'tokenCommand' printed no token within {_PATIENCE:g} s, and was ended; try it on this machine"
         )
 
     def _read(self, octets: bytes) -> Token:
@@ -190,5 +193,7 @@ class EntraTokens:
             )
         except Exception as wrong:  # the package has many kinds, which have no common base with ours
             reason = str(wrong).partition("\n")[0]  # an attempt of each kind follows, line by line
-            raise OSError(f"Microsoft Entra gave no token for {self._scope}: {reason}") from wrong
+            raise OSError(
+                f"no token for {self._scope} came from Microsoft Entra: {reason}; check the identity of this process"
+            ) from wrong
         return Token(found.token, "jwt", float(found.expires_on))

@@ -120,6 +120,18 @@ def test_session_attaches_no_more_links_than_the_smaller_handle_max_has_room_for
     script.expect_nothing()
 
 
+def test_only_the_first_handle_is_certain_before_the_begin_of_the_peer() -> None:
+    connection, script = opened()
+    session = connection.session()
+    session.begin()
+    assert session.is_handle_certain
+    session.sender("a").attach()
+    assert not session.is_handle_certain
+    script << frame("begin", **{**BEGIN, "remote_channel": 0})
+    script.expect_event(SessionBegun)
+    assert session.is_handle_certain
+
+
 def test_row_59_link_more_than_the_peers_own_handle_max_ends_the_session() -> None:
     session, script = begun(handle_max=0)
     script << attach()

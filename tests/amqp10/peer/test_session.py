@@ -190,3 +190,40 @@ async def test_connection_begins_a_session_for_links_that_the_default_one_has_no
             await stack.enter_async_context(conn.open_sender("tea"))  # the newest session has room
             assert conn.statistics()["sessions"] == 3
         nursery.cancel_scope.cancel()
+
+
+async def test_links_that_open_at_once_keep_to_the_handle_max_of_the_peer(autojump_clock: MockClock) -> None:
+    """Its begin has it, and arrives after the first attach is written."""
+    _ = autojump_clock
+    async with dialled(begin=False) as (conn, peer), trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(conn.open_sender("q").__aenter__)
+        await peer.expect("begin")
+        await peer.expect("attach", handle=0)
+        await peer.expect_nothing(1)
+        await peer.send(frame("begin", remote_channel=0, handle_max=1, **WINDOWS))
+        await peer.expect("attach", handle=1)
+        await peer.expect("begin")
+        assert (await peer.expect("attach", handle=0)).channel == 1
+        nursery.cancel_scope.cancel()
+
+
+async def test_links_that_come_back_keep_to_the_handle_max_of_another_peer() -> None:
+    async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
+        containers = [amqp.Container(name) for name in ("wide", "narrow")]
+        urls: list[str] = []
+        for container, highest in zip(containers, (7, 2), strict=True):
+            container.add_queue("tea")
+            serve = partial(container.serve, limits=amqp.Limits(handle_max=highest))
+            [listener] = await nursery.start(serve, "amqp://127.0.0.1:0")
+            urls.append(listener.url)
+        conn = await stack.enter_async_context(amqp.open_connection(urls, reconnect=True))
+        senders = [await stack.enter_async_context(conn.open_sender("tea")) for _ in range(8)]
+        [peer] = containers[0].connected
+        peer.close("amqp:connection:forced", "go on at the other")
+        for sender in senders:
+            assert await sender.send("one") == amqp.Accepted()
+        assert conn.remote.container_id == "narrow"
+        assert conn.statistics()["sessions"] == 3
+        await stack.aclose()
+        nursery.cancel_scope.cancel()

@@ -17,8 +17,8 @@ import trio_amqp10 as amqp
 from trio_amqp10 import amqp091
 from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container
-from trio_amqp10.container.management import ManagementError, QueueStatus
-from trio_amqp10.container.management.status_builders import QUEUE_READERS
+from trio_amqp10.container.management import ConnectionStatus, ManagementError, QueueStatus
+from trio_amqp10.container.management.status_builders import CONNECTION_READERS, QUEUE_READERS
 from trio_amqp10.container.virtual_hosts import VirtualHosts
 from trio_amqp10.sasl import Identity
 
@@ -275,3 +275,15 @@ async def test_messages_that_have_expired_are_in_no_field(field: str, autojump_c
 
 def test_readers_are_those_of_fields() -> None:
     assert QUEUE_READERS.keys() <= {each.name for each in fields(QueueStatus)}
+    assert CONNECTION_READERS.keys() <= {each.name for each in fields(ConnectionStatus)}
+
+
+@pytest.mark.parametrize("field", [each.name for each in fields(ConnectionStatus)])
+async def test_each_field_of_a_connection_alone_is_that_of_its_status(field: str) -> None:
+    container = Container("box")
+    async with container.connect(container_id="one"), container.connect(container_id="two"):
+        listing = container.management.connections()
+        things = await listing.collect()
+        alone = list(map(listing.reader(field), things))
+        assert alone == [getattr(listing.describe(thing), field) for thing in things]
+        assert len(things) == 2

@@ -259,3 +259,27 @@ def test_pattern_is_of_the_whole_name() -> None:
     assert named is not None
     assert [name for name in ("a", "ab", "b", "bc", "ca") if named(name)] == ["a", "ab", "b"]
     assert matching([]) is None
+
+
+async def test_queue_counts_that_was_used_once_or_restored() -> None:
+    store = MemoryStore()
+    container = Container(store=store)
+    queue, management = container.add_queue("q"), container.management
+    assert queue.held.is_untouched
+    await container.send("q", amqp.Message("x", durable=True))
+    await container.send("q", amqp.Message("y", durable=True))
+    await management.get("q", outcome="accept")
+    assert at_once(container).messages.acknowledged == 1
+    await management.purge("q")
+    assert not queue.held.is_untouched
+    assert at_once(container).messages.arrived == 2
+    await container.send("q", amqp.Message("z", durable=True))
+
+    container = Container(store=store)
+    queue, management = container.add_queue("q"), container.management
+    async with container.connect():
+        assert (queue.held.is_untouched, queue.totals()["arrived"]) == (False, 0)
+        await management.get("q", outcome="release")
+        assert at_once(container).messages.delivered == 1
+        await management.purge("q")
+        assert (queue.held.is_untouched, at_once(container).messages.delivered) == (False, 1)

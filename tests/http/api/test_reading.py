@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 import trio
@@ -16,6 +16,7 @@ from tests.http.served import Client, quoted, served
 from trio_amqp10 import amqp091
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.container import Container, Rules
+from trio_amqp10.container.management import status_builders
 from trio_amqp10.http.api.shapes import FIELDS_OF_QUEUES
 
 if TYPE_CHECKING:
@@ -224,3 +225,20 @@ async def test_only_the_queues_of_a_page_are_described(
     async with served(container) as client:
         found = await client.get(f"{path}?page=2&page_size=10&{wish}")
     assert len(described) == len(found["items"]) == 10
+
+
+@pytest.mark.parametrize(
+    "path", ["bindings", "exchanges/%2F/amq.default/bindings/source", "consumers", "channels"]
+)
+async def test_no_queue_and_no_connection_is_described_for_its_name(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(*_: object) -> NoReturn:
+        raise AssertionError("one field is enough")
+
+    async with busy() as client:
+        before = await client.get(path)
+        for name in ("_of_queue", "connection_status"):
+            monkeypatch.setattr(status_builders, name, describe)
+        assert await client.get(path) == before
+        assert len(before) >= 2

@@ -242,6 +242,14 @@ class Session(SessionCore):
         return self._handles.lowest() <= self._handle_limit
 
     @property
+    def is_handle_certain(self) -> bool:
+        """Whether the peer is known to permit the next handle, if it is free.
+
+        Every peer permits handle 0; its handle-max is in its begin (2.7.2).
+        """
+        return self.remote is not None or self._handles.lowest() == 0
+
+    @property
     def _handle_limit(self) -> int:
         """The highest handle of both ends, as far as the peer's begin has arrived."""
         limit = self.context.limits.handle_max

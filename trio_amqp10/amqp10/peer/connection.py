@@ -625,6 +625,18 @@ class Connection(Waiter, trio.abc.AsyncResource):
             default = self._default_session = self.new_session()
         return default
 
+    async def session_to_attach(self, session: Session | None, *, own: bool) -> Session:
+        """Return the session for a link, once the peer is known to permit it there.
+
+        The peer's begin has its handle-max (2.7.2), so only the first link of a session may attach before that begin.
+        Arguments as for ``session_for``.
+
+        Cancelled: nothing has happened.
+        """
+        while not (found := self.session_for(session, own=own)).engine.is_handle_certain:
+            await found.begun()
+        return found
+
     def new_name(self) -> str:
         """Return a new, unique link name."""
         return str(uuid.uuid4())

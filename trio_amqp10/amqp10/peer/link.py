@@ -443,7 +443,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         conn = self._conn if connection is None else connection
         while True:
             await conn.wait_recovered()
-            session = conn.session_for(None, own=bool(resumable.options.own_session))
+            session = await conn.session_to_attach(None, own=bool(resumable.options.own_session))
             self.attach_to(session)
             try:
                 await self.attached()

@@ -134,6 +134,10 @@ class LinkConnection(Protocol):
         """Return ``session``, a new session if ``own``, or the default session."""
         ...
 
+    async def session_to_attach(self, session: Any, *, own: bool) -> LinkSession:
+        """Return the session for a link, once the peer is known to permit it there."""
+        ...
+
     async def wait_recovered(self) -> None:
         """Wait until a lost connection is restored, or has failed for good.
 
@@ -177,6 +181,10 @@ class LinkSession(Protocol):
 
         None while it lives, or if it ended without an error.
         """
+        ...
+
+    async def begun(self) -> None:
+        """Wait until the peer has begun the session too. Cancelled: nothing has happened."""
         ...
 
     def open_sender(self, *args: Any, **options: Any) -> Any:

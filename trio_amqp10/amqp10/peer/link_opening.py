@@ -117,7 +117,7 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
             resumable = self._covering(name)
         await connection.wait_recovered()
         self._check()
-        session = connection.session_for(self._session, own=bool(options.own_session))
+        session = await connection.session_to_attach(self._session, own=bool(options.own_session))
         try:
             self._link = link = self._make(session, name)
             try:

@@ -25,7 +25,9 @@ The most important is ``amqp:link:stolen``: two programs would steal a link from
 from __future__ import annotations
 
 import logging
-from contextlib import contextmanager
+from collections import Counter
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import trio
@@ -35,7 +37,7 @@ from trio_amqp10.net.backoff import Attempts
 from trio_amqp10.net.recovery_base import RecoveryBase, RedialledConnection
 from trio_amqp10.net.waiters import Waiter
 
-from .errors import ConnectionClosedError, LinkDetachedError, is_final_loss
+from .errors import ConnectionClosedError, LinkDetachedError, SessionEndedError, is_final_loss
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator
@@ -56,8 +58,8 @@ class RecoverableConnection(RedialledConnection, Protocol):
         """Whether the transport, or the peer on it, cannot be used any more."""
         ...
 
-    def session_for(self, session: Any, *, own: bool) -> LinkSession:
-        """Return the session for a new attachment of a link."""
+    async def session_to_attach(self, session: Any, *, own: bool) -> LinkSession:
+        """Return the session to attach a link to; see ``Connection``."""
         ...
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:
@@ -204,20 +206,24 @@ class Recovery(RecoveryBase[RecoverableConnection]):
         self.loss = loss
 
     async def restore(self) -> None:
-        self._begin_sessions()
-        await self._prepare()
-
-    def _begin_sessions(self) -> None:
         for session in list(self.sessions):
             session.begin_again()
+        await self._prepare()
 
     async def _prepare(self) -> None:
-        """Await the calls of ``restore_with``, before links are attached.
+        """Await all that must happen before links are attached.
+
+        These are the peer's begins of sessions with several links, and the calls of ``restore_with``.
 
         Stop if the peer is lost again meanwhile.
         """
         connection = self._connection
-        if not self._preparations:
+        # Only the first link of a session may attach before the peer's begin, which has the highest handle (2.7.2).
+        attached = Counter(link.session for link in self.links)
+        begins: list[Callable[[], Awaitable[object]]] = [
+            partial(_begun, session) for session in self.sessions if attached[session] > 1
+        ]
+        if not (begins or self._preparations):
             return
         failure: Exception | None = None
 
@@ -229,7 +235,7 @@ class Recovery(RecoveryBase[RecoverableConnection]):
             nursery.start_soon(stop_when_the_peer_is_lost)
             self._preparing = trio.lowlevel.current_task()
             try:
-                for call in list(self._preparations):
+                for call in (*begins, *self._preparations):
                     await call()
             except Exception as raised:  # raised after the nursery, which would wrap it in a group
                 failure = raised
@@ -250,16 +256,35 @@ class Recovery(RecoveryBase[RecoverableConnection]):
         super().on_restored()
 
     def _attach(self, link: Link[Any]) -> None:
+        session = link.session
+        if session.is_over or not session.engine.has_free_handle:
+            self._connection.start_soon(self._attach_elsewhere, link)
+        else:
+            self._attach_to(link, session)
+
+    async def _attach_elsewhere(self, link: Link[Any]) -> None:
+        """Attach a link that its session has no place for any more."""
         try:
-            session = link.session
-            if session.is_over:
-                session = self._connection.session_for(None, own=link.own_session)
+            session = await self._connection.session_to_attach(None, own=link.own_session)
+        except (ConnectionClosedError, trio.ClosedResourceError):
+            return  # The next restore attaches it.
+        except LocalProtocolError as failure:
+            self._give_up(link, failure)
+            return
+        if link.is_suspended and not self.down:
+            self._attach_to(link, session)
+
+    def _attach_to(self, link: Link[Any], session: LinkSession) -> None:
+        try:
             link.attach_to(session)
         except Exception as failure:
-            self.log.warning("%r could not be attached again: %s", link, failure)
-            gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
-            gone.__cause__ = failure
-            link.stop_recovery(gone)
+            self._give_up(link, failure)
+
+    def _give_up(self, link: Link[Any], failure: Exception) -> None:
+        self.log.warning("%r could not be attached again: %s", link, failure)
+        gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
+        gone.__cause__ = failure
+        link.stop_recovery(gone)
 
     def exhausted(self, last: BaseException | None) -> ConnectionClosedError:
         """Return the error after the last attempt has failed.
@@ -295,3 +320,8 @@ class Recovery(RecoveryBase[RecoverableConnection]):
                 self._scopes.discard(scope)
         if link.is_suspended and not self.down:
             self._attach(link)
+
+
+async def _begun(session: LinkSession) -> None:
+    with suppress(SessionEndedError):  # Its links are attached on other sessions.
+        await session.begun()

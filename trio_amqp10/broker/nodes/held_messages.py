@@ -153,6 +153,11 @@ class HeldMessages:
             return policy.is_full(length, octets)
         return policy.is_full(self.length + length, self.octets + octets)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether all totals are 0: most queues of a large container are idle."""
+        return not (self.length or self.returned or any(self.figures.values()))
+
     def totals(self) -> dict[str, int]:
         """Return the figures that only grow, by name; a closed queue keeps them."""
         return self.figures | {"delivered": self.delivered, "redelivered": self.redelivered}

@@ -1257,7 +1257,10 @@ class Queue(Node):
 
         Leased messages stay. A queue that was not used for too long is deleted.
         """
-        if self.held.deadlines or self.held.delayed:
+        held = self.held
+        if (
+            held.deadlines.places or held.delayed.places
+        ):  # Lengths would cost two calls for each of many queues.
             turns = self.turns
             for entry in self._expired_at_head() if self.expires_at_head else self.held.expired():
                 self._remove_available(entry, "expired")

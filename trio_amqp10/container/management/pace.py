@@ -50,7 +50,8 @@ async def take_paced(steps: Generator[None, None, T]) -> T:
         except StopIteration as done:
             found: T = done.value
             return found
-        await pace.pause()
+        if pace.is_over():
+            await pace.pause()
 
 
 async def take_in_turns(steps: Generator[None, None, T]) -> T:

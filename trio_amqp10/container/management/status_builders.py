@@ -200,6 +200,7 @@ def _swept(read: Callable[[HeldMessages], T]) -> Callable[[Queue], T]:
 QUEUE_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "address": attrgetter("address"),
     "name": _name_of,
+    "declared": lambda queue: isinstance(queue, BrokerQueue),
     "consumers": attrgetter("consumer_count"),
     "senders": lambda queue: len(queue.inlets),
     "receivers": lambda queue: len(queue.outlets),
@@ -293,7 +294,17 @@ def binding_status(virtual_host: str, binding: Binding) -> BindingStatus:
 
 def connections(container: ManagedContainer) -> Kind:
     """Return the connections, oldest first."""
-    return Kind(lambda: (((), peer) for peer in container.connected), partial(connection_status, container))
+    return Kind(
+        lambda: (((), peer) for peer in container.connected),
+        partial(connection_status, container),
+        CONNECTION_READERS,
+    )
+
+
+CONNECTION_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    name: attrgetter(name) for name in ("number", "container_id", "host", "since")
+}
+"""The fields of ``ConnectionStatus`` that are read without the others."""
 
 
 def connection_status(container: ManagedContainer, peer: ConnectedPeer) -> ConnectionStatus:

@@ -25,8 +25,6 @@ from .status import MessageTotals, ProtocolTotals, QueueStatus, QueueTotals, Sur
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
 
-    from trio_amqp10.broker.nodes.node import Node
-
     from .managed_container import ManagedContainer
 
 MOST_QUEUES: Final = 500
@@ -63,16 +61,19 @@ def survey(
     entered = container.entered
     kinds, sums, rest, queues = Counter[str](), Counter[str](), QueueTotals(), list[QueueStatus]()
     for node in nodes:
-        if isinstance(node, Topic):
-            yield from _add_subscriptions(node, messages, sums)
-        else:
-            _add_totals(messages, node.totals())
         if isinstance(node, Queue):
+            if not node.held.is_untouched:
+                _add_totals(messages, node.totals())
             if len(queues) < most and named(node.address):
                 queues.append(cast("QueueStatus", status_builders.node_status(container, node)))
             else:
                 _add_queue(rest, node)
-        kinds[_kind_of(node)] += 1
+        elif isinstance(node, Topic):
+            kinds["topic"] += 1
+            yield from _add_subscriptions(node, messages, sums)
+        else:
+            kinds["exchange"] += isinstance(node, Exchange)
+            _add_totals(messages, node.totals())
         yield
     protocols: defaultdict[str, ProtocolTotals] = defaultdict(ProtocolTotals)
     for peer in peers:
@@ -157,7 +158,3 @@ def _add_totals(messages: Counter[str], totals: Mapping[str, int]) -> None:
     for name, count in totals.items():
         if count:
             messages[name] += count
-
-
-def _kind_of(node: Node) -> str:
-    return "topic" if isinstance(node, Topic) else "exchange" if isinstance(node, Exchange) else ""

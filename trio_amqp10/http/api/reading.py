@@ -102,9 +102,9 @@ async def bindings(call: Call) -> Response:
 
 async def _default(call: Call) -> list[dict[str, Any]]:
     """Return the binding of each declared queue to the default exchange."""
-    return [
-        default_binding(each.name, call.vhost) async for each in call.management.queues() if each.declared
-    ]
+    queues = call.management.queues()
+    name, declared = queues.reader("name"), queues.reader("declared")
+    return [default_binding(name(thing), call.vhost) async for thing in queues.things() if declared(thing)]
 
 
 async def _bound(call: Call) -> list[dict[str, Any]]:
@@ -221,7 +221,9 @@ async def _hosts(call: Call) -> dict[int, str | None]:
     """Return the host of each connection, as far as the client may see connections."""
     if not await call.may_watch("connection"):
         return {}
-    return {each.number: each.host async for each in call.management.connections()}
+    connections = call.management.connections()
+    number, host = connections.reader("number"), connections.reader("host")
+    return {number(thing): host(thing) async for thing in connections.things()}
 
 
 async def channels(call: Call) -> Response:
@@ -261,7 +263,9 @@ async def channel(call: Call) -> Response:
 async def consumers(call: Call) -> Response:
     """Return all consumers of queues."""
     hosts = await _hosts(call)
-    names = {each.address: each.name async for each in call.management.queues()}
+    queues = call.management.queues()
+    address, name = queues.reader("address"), queues.reader("name")
+    names = {address(thing): name(thing) async for thing in queues.things()}
     return await _made(
         call,
         [

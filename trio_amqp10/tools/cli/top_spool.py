@@ -35,7 +35,10 @@ _LATE: Final = 15.0
 """Seconds after which figures are outdated: receivers write every ten seconds."""
 _INTERVAL: Final = 1.0
 _REMOTE_INTERVAL: Final = 10.0
-"""Seconds between two samples of an object store, whose receivers write so often; each sample takes a few requests."""
+"""Seconds between two samples of an object store.
+
+Receivers write so often, and a sample takes a few requests.
+"""
 _COLUMNS: Final = (
     *("spool", "state", "rows waiting", "octets waiting", "lag s", "received", "received/s"),
     *("depth at peer", "duplicates", "rejected", "connections", "full disk"),
@@ -162,7 +165,7 @@ def _sample(store: Store) -> SpoolSample:
 
 
 def _stores(store: Store) -> dict[str, Store]:
-    """Return the stores of all spools: of an object store itself, of a folder also those of its subfolders."""
+    """Return the stores of all spools: this one, or those in a folder and below it."""
     if store.remote:
         return {".": store}
     folder = Path(store.where)
