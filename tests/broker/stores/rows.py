@@ -14,7 +14,7 @@ THINGS = StoreTable("things", ("id", "name", "octets"))
 PARCELS = StoreTable(
     "parcels",
     ("id", "town", "place", "octets", "until"),
-    division=Division(part="town", place="place", weight="octets", marked="until"),
+    division=Division(part="town", place="place", weight="octets", marked="until", bits=1),
 )
 
 

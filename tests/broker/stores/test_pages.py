@@ -61,7 +61,12 @@ def totals_of(model: dict[int, Any]) -> dict[Any, PartTotals]:
     towns = {each[1]: [row for row in model.values() if row[1] == each[1]] for each in model.values()}
     return {
         town: PartTotals(
-            len(rows), sum(len(row[3]) for row in rows), sum(row[4] is not None for row in rows)
+            len(rows),
+            sum(len(row[3]) for row in rows),
+            sum(row[4] is not None for row in rows),
+            min(row[2] for row in rows),
+            max(row[2] for row in rows),
+            max(row[2] & 1 for row in rows),
         )
         for town, rows in towns.items()
     }
@@ -175,7 +180,7 @@ async def test_sqlite_store_of_an_earlier_version_gets_its_index_once(
         database.commit()
     for _ in range(2):
         with SqliteStore(path) as store:
-            assert store.totals(PARCELS) == {"Ulm": PartTotals(2, 12, 0)}
+            assert store.totals(PARCELS) == {"Ulm": PartTotals(2, 12, 0, 1, 2, 1)}
     assert [record.getMessage() for record in caplog.records] == [
         f"the store {str(path)!r} is of an earlier version: it gets an index of its parcels"
     ]
@@ -194,9 +199,9 @@ async def test_rows_of_a_part_without_a_proper_name_are_read(town: str, tmp_path
         database.commit()
     with SqliteStore(path) as store:
         totals = store.totals(PARCELS)
-        assert totals.pop("Ulm") == PartTotals(2, 12, 0)
+        assert totals.pop("Ulm") == PartTotals(2, 12, 0, 1, 2, 1)
         ((name, of_name),) = totals.items()
-        assert of_name == PartTotals(3, 18, 0)
+        assert of_name == PartTotals(3, 18, 0, 3, 5, 1)
         assert [row[0] for row in read_all(store, name, 2)] == [3, 4, 5]
         assert [row[0] for row in read_all(store, "Ulm", 2)] == [1, 2]
 

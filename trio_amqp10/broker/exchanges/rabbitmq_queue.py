@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.consumers import QueueConsumer
     from trio_amqp10.broker.nodes.content import Content
     from trio_amqp10.broker.nodes.entry import Entry
+    from trio_amqp10.broker.nodes.stored_rest import StoredRest
     from trio_amqp10.broker.nodes.node import Arrival, Inlet
 
 
@@ -83,5 +84,11 @@ class RabbitMQQueue(BrokerQueue):
         if self._bounded:
             self._drop_excess()
 
+    def _needs_all(self, rest: StoredRest) -> bool:
+        # The store does not have the sizes of the bodies.
+        return self.policy.max_octets is not None or super()._needs_all(rest)
+
     def _first_to_drop(self) -> Entry | None:
-        return self._available.head()
+        while (entry := self._available.head()) is None and self.page_in_now():
+            pass
+        return entry

@@ -67,12 +67,14 @@ class Division(NamedTuple):
         place: the place of a row in its part.
         weight: the octets that are summed up for each part.
         marked: the rows with a value in this column are counted.
+        bits: the bits of a place whose highest value is found for each part.
     """
 
     part: str
     place: str
     weight: str
     marked: str
+    bits: int
 
 
 class StoreTable(NamedTuple):
@@ -117,11 +119,16 @@ class PartTotals(NamedTuple):
         rows: the number of its rows.
         octets: the octets in its column ``Division.weight``.
         marked: the number of its rows with a value in the column ``Division.marked``.
+        first, last: the lowest and the highest place.
+        highest: the highest value of ``Division.bits`` of a place.
     """
 
     rows: int
     octets: int
     marked: int
+    first: Cell
+    last: Cell
+    highest: int
 
 
 Position = tuple[Cell, Cell]

@@ -39,9 +39,10 @@ class MemoryStore:
         """Return what each part has."""
         found: dict[Cell, PartTotals] = {}
         for row in self.rows(table):
-            part, _, weight, marked = _divided(table, row)
-            rows, octets, marks = found.get(part, (0, 0, 0))
-            found[part] = PartTotals(rows + 1, octets + len(weight), marks + (marked is not None))
+            part, place, weight, marked, bits = _divided(table, row)
+            one = PartTotals(1, len(weight), marked is not None, place, place, place & bits)
+            there: Any = found.get(part)
+            found[part] = one if there is None else _sum_of(there, one)
         return found
 
     def last_key(self, table: StoreTable) -> int:
@@ -102,6 +103,18 @@ class MemoryStore:
 
 
 def _divided(table: StoreTable, row: Row) -> list[Any]:
-    """Return the part of a row, its place, its weight, and the cell by which it is counted."""
+    """Return the part of a row, its place, its weight, the cell by which it is counted, and the bits."""
     assert table.division is not None
-    return [row[table.columns.index(column)] for column in table.division]
+    *columns, bits = table.division
+    return [*(row[table.columns.index(column)] for column in columns), bits]
+
+
+def _sum_of(one: Any, other: Any) -> PartTotals:
+    return PartTotals(
+        one.rows + other.rows,
+        one.octets + other.octets,
+        one.marked + other.marked,
+        min(one.first, other.first),
+        max(one.last, other.last),
+        max(one.highest, other.highest),
+    )

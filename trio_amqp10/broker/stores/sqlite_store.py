@@ -212,7 +212,7 @@ class SqliteStore:
         if table.division is not None and not self._has_index(table):
             if found:
                 _log.info("the store %r is of an earlier version: it gets an index of its %s", self.path, table.name)
-            part, place, weight, marked = table.division
+            part, place, weight, marked, _ = table.division
             self._db.execute(
                 f"CREATE INDEX {_index_of(table)} ON {table.name} ({part}, {place}, length({weight}), {marked})"
             )
@@ -260,12 +260,12 @@ class SqliteStore:
         except sqlite3.Error as failure:
             raise self._explain(failure) from failure
         assert table.division is not None
-        part, _, weight, marked = table.division
+        part, place, weight, marked, bits = table.division
         rows: list[Any] = self._found(
-            f"SELECT {part}, count(*), sum(length({weight})), count({marked}) FROM {table.name} "
-            f"INDEXED BY {_index_of(table)} GROUP BY 1"
+            f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), count({marked}), min({place}), max({place}), "
+            f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {_index_of(table)} GROUP BY 1"
         )
-        return {part: PartTotals(count, octets or 0, marks) for part, count, octets, marks in rows}
+        return {part: PartTotals(*totals) for part, *totals in rows}
 
     def last_key(self, table: StoreTable) -> int:
         """Return the highest key of a divided table, 0 without rows; only before the first write.
