@@ -388,10 +388,9 @@ class HeldMessages:
         return True
 
     def erase_rest(self) -> int:
-        """Delete the messages that are in the store alone; return their number."""
+        """Delete the rest; return the number of its messages."""
         rest = self.rest
-        if rest is None:
-            return 0
+        assert rest is not None
         assert self.queue_store is not None
         self.queue_store.erase_rest()
         self._end_paging(rest)

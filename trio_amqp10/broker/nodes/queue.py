@@ -747,8 +747,9 @@ class Queue(Node):
 
     def purge_in_steps(self) -> Generator[None, None, int]:
         """Do the same as ``purge`` in steps; messages that arrive meanwhile stay."""
-        count = self.held.erase_rest()
-        if count:
+        count = 0
+        if self.held.rest is not None:
+            count = self.held.erase_rest()
             self._on_paged_in()
             self._on_room()
         return count + (yield from self._remove_all(self.held.forget))
