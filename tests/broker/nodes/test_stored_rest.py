@@ -23,7 +23,7 @@ from trio_amqp10.broker.nodes.message_store import MESSAGES
 from .test_queue_model import In, Out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
 @contextmanager
@@ -38,8 +38,9 @@ def pages_of(size: int, heads: int) -> Iterator[None]:
 class House:
     """A queue with a store, which lives again and again, and what should be in it."""
 
-    def __init__(self, **rules: Any) -> None:
+    def __init__(self, *, hasty: bool = False, **rules: Any) -> None:
         self.disk = Disk()
+        self.hasty = hasty
         self.rules = rules
         self.messages: list[Sent] = []
         self.outs: dict[int, Taker] = {}
@@ -52,6 +53,8 @@ class House:
         """Begin a life of the container."""
         self.life = Mortal(self.disk, None, done=False, die=lambda: None)
         self.container = Container(store=self.life, wall_clock=lambda: 1e9 + trio.current_time())
+        if self.hasty:
+            self.container.clock.turns = Hasty
         self.queue = self.container.add_queue("q", **self.rules)
         self.container._recover()  # pyright: ignore[reportPrivateUsage]
         self.source = In()
@@ -119,6 +122,16 @@ class House:
             assert self.queue.held.octets == self.queue.held.available.octets == self.container.watermark.octets == 0
 
 
+class Hasty:
+    """Turns that are over after each step."""
+
+    def is_over(self) -> bool:
+        return True
+
+    def later(self, call: Callable[[], object]) -> None:
+        trio.lowlevel.current_trio_token().run_sync_soon(call)
+
+
 class Sent:
     """A message that was sent to the queue, as its arrival."""
 
@@ -181,19 +194,21 @@ ops = st.one_of(
         st.integers(0, 3),
     ),
     st.tuples(st.just("leave"), st.integers(0, 3)),
-    st.tuples(st.just("pull"), st.integers(0, 3)),
+    st.tuples(st.sampled_from(["pull", "tick", "tick"]), st.integers(0, 3)),
     st.tuples(st.sampled_from(["restart", "restart", "wait", "wait", "sleep", "purge"])),
 )
+stocks = st.lists(st.sampled_from([4, 4, 7]), max_size=12)
 
 
 @settings(max_examples=scaled(250), deadline=None)
-@given(st.lists(ops, max_size=40), st.integers(1, 3), st.integers(0, 5), st.integers(0, 12), st.booleans())
+@given(st.lists(ops, max_size=40), st.integers(1, 3), st.integers(0, 5), stocks, st.booleans(), st.booleans())
 def test_queue_goes_on_as_if_all_were_in_memory(
-    script: list[Any], size: int, heads: int, stock: int, grouped: bool
+    script: list[Any], size: int, heads: int, stock: list[int], grouped: bool, hasty: bool
 ) -> None:
     async def main() -> None:
-        house = House(grouped=grouped)
-        house.put(stock, 4, None, durable=True)
+        house = House(grouped=grouped, hasty=hasty)
+        for rank in stock:
+            house.put(1, rank, None, durable=True)
         await wait_all_tasks_blocked()
         await house.restart()
         for what, *values in script:
@@ -231,6 +246,9 @@ async def do(house: House, what: str, *values: Any) -> None:
         for sent, lease in out.leases:
             sent.gone = True
             lease.accepted()
+    elif what == "tick":
+        for _ in range(values[0]):
+            await trio.lowlevel.checkpoint()
     elif what == "wait":
         await wait_all_tasks_blocked()
         await house.check()
@@ -238,7 +256,7 @@ async def do(house: House, what: str, *values: Any) -> None:
         await wait_all_tasks_blocked()
         clock = trio.lowlevel.current_clock()
         assert isinstance(clock, MockClock)
-        clock.jump(1)
+        clock.jump(3)
         await house.check()
         await wait_all_tasks_blocked()
         await house.check()

@@ -1019,7 +1019,7 @@ class Queue(Node):
             Whether the message was leased. If not, the caller makes it available, or shows it later with its group. False also if
             the turn is over: consumers that were not asked then search for themselves in a later turn, and find it.
         """
-        if self._held_until is not None or entry.order > self._available.horizon:
+        if self._held_until is not None:
             return False
         asked = False
         for _, waiting in self._waiting:
