@@ -136,7 +136,7 @@ class House:
         self.lives += 1
         last = self._last if self.lives == 1 else None
         self.store = Mortal(self.disk, last, done=self._done, die=self.die)
-        self.container = amqp.Container("house", store=self.store)  # type: ignore[arg-type]
+        self.container = amqp.Container("house", store=self.store)
         self.container.add_queue("dead", durable=True)
         self.queue = self.container.add_queue("q", durable=True, dead_letter="dead")
 

@@ -415,7 +415,11 @@ class Container(HandlerDecorators):
     def _read_store(self, message_store: MessageStore) -> None:
         self._recovered = True
         if message_store.stored:
-            _log.info("%r: the store has %d messages; the heads of the queues are read now", self, message_store.stored)
+            _log.info(
+                "%r: the store has %d messages; the heads of the queues are read now",
+                self,
+                message_store.stored,
+            )
         self.termini.restore()
         for node in list(self.nodes.values()):
             node.recover()

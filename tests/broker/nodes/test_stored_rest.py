@@ -119,7 +119,12 @@ class House:
         if self.queue.held.rest is None:
             assert self.queue.held.octets == self.container.watermark.octets - 512 * len(alive)
         if not alive:
-            assert self.queue.held.octets == self.queue.held.available.octets == self.container.watermark.octets == 0
+            assert (
+                self.queue.held.octets
+                == self.queue.held.available.octets
+                == self.container.watermark.octets
+                == 0
+            )
 
 
 class Hasty:
@@ -173,7 +178,9 @@ class Taker(Out):
             f"out of order: {earlier}": bool(earlier),
             "redelivered": lease.redelivered is not sent.given,
         }
-        self.house.faults += [f"{sent.number} to {self.key}: {fault}" for fault, is_so in wrong.items() if is_so]
+        self.house.faults += [
+            f"{sent.number} to {self.key}: {fault}" for fault, is_so in wrong.items() if is_so
+        ]
         sent.owner, sent.given = self, True
         self.credit -= 1
         self.leases.append((sent, lease))
@@ -231,10 +238,10 @@ async def do(house: House, what: str, *values: Any) -> None:
         out.credit += values[1]
         house.queue.on_demand(out)  # type: ignore[arg-type]
     elif what == "leave":
-        out = house.outs.pop(values[0], None)  # type: ignore[assignment]
-        if out is not None:
-            house.queue.remove_outlet(out)  # type: ignore[arg-type]
-            for sent, lease in out.leases:
+        gone = house.outs.pop(values[0], None)
+        if gone is not None:
+            house.queue.remove_outlet(gone)  # type: ignore[arg-type]
+            for sent, lease in gone.leases:
                 sent.owner = None
                 sent.gone = sent.deadline <= trio.current_time()
                 lease.lost()
@@ -294,3 +301,378 @@ async def do(house: House, what: str, *values: Any) -> None:
         else:
             sent.excluded.add(out.key)
             lease.modified(failed=False, undeliverable_here=True, annotations=None)
+
+
+# -- one at a time --------------------------------------------------------------------------
+
+
+async def stocked(count: int, *, rank: int = 4, **rules: Any) -> House:
+    """A house whose queue has so many messages in the store, and a page of two in memory."""
+    house = House(**rules)
+    house.put(count, rank, None, durable=True)
+    await wait_all_tasks_blocked()
+    await house.restart()
+    return house
+
+
+@pytest.fixture
+def _small_pages() -> Iterator[None]:
+    with pages_of(2, 2):
+        yield
+
+
+pytestmark = pytest.mark.usefixtures("_small_pages")
+
+
+def in_memory(queue: amqp.Queue) -> int:
+    return queue.available - queue.held.available.paged_out
+
+
+async def test_only_the_head_is_in_memory_until_more_is_wanted() -> None:
+    house = await stocked(9)
+    assert (len(house.queue), house.queue.available, in_memory(house.queue)) == (9, 9, 2)
+    assert house.container.watermark.octets < 3 * (512 + 50)
+    out = house.out(0)
+    out.credit = 3
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [0, 1, 2]
+    assert in_memory(house.queue) <= 4
+    await house.check()
+
+
+async def test_head_that_is_all_there_is_needs_no_further_page() -> None:
+    house = await stocked(1)
+    assert house.queue.held.rest is None
+
+
+async def test_stored_message_that_arrives_behind_the_horizon_is_left_to_the_store() -> None:
+    house = await stocked(5)
+    house.put(3, 4, None, durable=True)
+    house.put(1, 4, None, durable=False)
+    await wait_all_tasks_blocked()
+    assert house.queue.held.available.paged_out == 6
+    assert in_memory(house.queue) == 3  # with that which is not stored
+    await house.check()
+
+
+async def test_heads_of_all_queues_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = MemoryStore()
+    first = Container(store=store)
+    for name in ("a", "b", "c"):
+        for number in range(4):
+            await first.send(name, Message(number, durable=True))
+    monkeypatch.setattr(message_store, "HEADS", 3)
+    second = Container(store=store)
+    async with second.connect() as conn:
+        assert [in_memory(queue_of(second, name)) for name in ("a", "b", "c")] == [2, 1, 0]
+        async with conn.open_receiver("c") as receiver:
+            assert await bodies(receiver, 4) == [0, 1, 2, 3]
+
+
+async def test_resumed_lease_behind_the_horizon_survives_a_purge() -> None:
+    house = House()
+    house.put(6, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    house.life.dead = True
+    rows: list[Any] = house.disk.rows(MESSAGES)
+    container = Container(store=house.disk)
+    queue = container.add_queue("q")
+    found: Any = container._message_store  # pyright: ignore[reportPrivateUsage]
+    leases: list[Any] = []
+
+    def resume(lease: Any, _content: Any) -> str:
+        leases.append(lease)
+        return "key"
+
+    found.read_ahead([rows[4][0]])
+    found.resume_by(rows[4][0], resume)
+    container._recover()  # pyright: ignore[reportPrivateUsage]
+    assert (len(queue), queue.leased, queue.available) == (6, 1, 5)
+    assert queue.purge() == 5
+    await wait_all_tasks_blocked()
+    assert [row[0] for row in house.disk.rows(MESSAGES)] == [rows[4][0]]
+    leases[0].released()
+    assert (queue.available, in_memory(queue)) == (1, 1)
+
+
+async def test_page_that_was_under_way_brings_nothing_back_after_a_purge() -> None:
+    house = await stocked(8, hasty=True)
+    out = house.out(0)
+    out.credit = 8
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    while house.queue.held.available.paged_out > 5:
+        await trio.lowlevel.checkpoint()
+    assert house.queue.held.rest is not None
+    assert house.queue.held.rest.reading is not None  # One message of the page is read.
+    given = len(out.leases)
+    house.queue.purge()
+    for sent in house.messages[given:]:
+        sent.gone = sent.owner is None
+    await wait_all_tasks_blocked()
+    await house.check()
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_deleted_queue_leaves_nothing_in_the_store(again: bool) -> None:
+    house = await stocked(8)
+    house.container.remove_node("q")
+    if again:
+        queue = house.container.add_queue("q", durable=True)
+        await house.container.send("q", "new")
+        assert len(queue) == 1
+    await wait_all_tasks_blocked()
+    assert len(house.disk.rows(MESSAGES)) == again
+    await house.restart()
+    assert len(house.queue) == again
+
+
+async def test_queue_that_is_deleted_before_it_was_read_leaves_nothing_in_the_store() -> None:
+    house = await stocked(4)
+    house.life.dead = True
+    container = Container(store=house.disk)
+    container.add_queue("q")
+    container.remove_node("q")
+    await wait_all_tasks_blocked()
+    assert house.disk.rows(MESSAGES) == []
+
+
+async def test_messages_expire_although_no_page_is_wanted(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+
+    def wall() -> float:
+        return 1e9 + trio.current_time()
+
+    first = Container(store=store, wall_clock=wall)
+    first.add_queue("q", dead_letter="dead")
+    for number in range(7):
+        await first.send("q", Message(number, durable=True, ttl=60_000 if number % 2 else None))
+    second = Container(store=store, wall_clock=wall)
+    second.add_queue("q", dead_letter="dead")
+    async with second.connect():
+        await trio.sleep(61)
+        assert len(queue_of(second)) == 4
+        assert len(queue_of(second, "dead")) == 3
+
+
+async def test_dead_letters_of_a_deleted_queue_are_all_its_messages() -> None:
+    house = await stocked(7, dead_letter="dead")
+    dead = house.container.add_queue("dead", durable=True)
+    assert house.queue.end_available() == 7
+    await wait_all_tasks_blocked()
+    assert (len(house.queue), len(dead)) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "left"), [([4] * 7, range(1, 8)), ([7, 4, 7, 7, 0, 4, 7], [0, 1, 2, 3, 5, 6, 7])]
+)
+async def test_oldest_of_the_lowest_priority_makes_room(ranks: list[int], left: list[int]) -> None:
+    house = House(max_length=7, overflow="drop-oldest")
+    for rank in ranks:
+        house.put(1, rank, None, durable=True)
+    await wait_all_tasks_blocked()
+    await house.restart()
+    if len(set(ranks)) == 1:
+        assert in_memory(house.queue) == 2
+        out = house.out(0)
+        out.credit = 2  # All that are in memory are leased, and stay.
+        house.queue.on_demand(out)  # type: ignore[arg-type]
+        for sent, lease in out.leases:
+            sent.owner = None
+            lease.released()
+    house.put(1, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    rows: list[Any] = house.disk.rows(MESSAGES)
+    assert sorted(Message.from_payload(row[4]).body for row in rows) == list(left)
+
+
+async def test_oldest_in_the_store_makes_room_if_those_in_memory_are_leased() -> None:
+    house = await stocked(7, max_length=7, overflow="drop-oldest")
+    out = house.out(0)
+    out.credit = 2
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    house.put(3, 7, None, durable=True)
+    await wait_all_tasks_blocked()
+    rows: list[Any] = house.disk.rows(MESSAGES)
+    assert sorted(Message.from_payload(row[4]).body for row in rows) == [0, 1, 5, 6, 7, 8, 9]
+
+
+async def test_policy_that_needs_all_messages_reads_them() -> None:
+    house = House()
+    for rank in (4, 7, 4, 7, 4, 7):
+        house.put(1, rank, None, durable=True)
+    await wait_all_tasks_blocked()
+    await house.restart()
+    assert house.queue.held.rest is not None
+    house.queue.update(amqp.QueuePolicy(max_length=9, overflow="drop-oldest"))
+    assert house.queue.held.rest is None
+    assert in_memory(house.queue) == 6
+
+
+class Broken(MemoryStore):
+    """A store that cannot read pages for some time."""
+
+    broken = False
+
+    def read(self, page: Any) -> Any:
+        if self.broken:
+            raise StoreError("the disk is broken")
+        return super().read(page)
+
+    def fetch(self, page: Any, found: Any) -> None:
+        if not self.broken:
+            super().fetch(page, found)
+        else:
+            trio.lowlevel.current_trio_token().run_sync_soon(found, [], StoreError("the disk is broken"))
+
+
+@pytest.mark.logs_errors
+async def test_page_that_cannot_be_read_is_tried_again(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = Broken()
+    first = Container(store=store)
+    for number in range(6):
+        await first.send("q", Message(number, durable=True))
+    second = Container(store=store)
+    async with second.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        store.broken = True
+        receiver.grant(6)
+        assert await bodies(receiver, 2) == [0, 1]
+        await trio.sleep(25)
+        assert (
+            caplog.text.count("a page of its messages cannot be read; it is tried again: the disk is broken")
+            == 3
+        )
+        with pytest.raises(StoreError, match="the disk is broken"):
+            queue_of(second).page_in_now()
+        store.broken = False
+        assert await bodies(receiver, 4) == [2, 3, 4, 5]
+
+
+@pytest.mark.logs_errors
+async def test_page_of_a_closed_store_is_no_fault_of_the_program(caplog: pytest.LogCaptureFixture) -> None:
+    house = await stocked(5)
+
+    def closed(_page: Any, _found: Any) -> None:
+        raise StoreError("the store is closed")
+
+    house.disk.fetch = closed  # type: ignore[method-assign]
+    out = house.out(0)
+    out.credit = 5
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    assert "the store is closed" in caplog.text
+    assert len(out.leases) == 2
+
+
+@pytest.mark.logs_errors
+async def test_rows_that_are_damaged_or_missing_leave_the_counts_right() -> None:
+    house = await stocked(8)
+    rows: dict[int, Any] = house.disk._tables[MESSAGES]  # type: ignore[assignment]  # pyright: ignore[reportPrivateUsage]
+    keys = sorted(rows)
+    del rows[keys[3]]
+    rows[keys[5]] = (*rows[keys[5]][:9], "many")
+    rows[keys[6]] = (*rows[keys[6]][:4], "text", *rows[keys[6]][5:])
+    out = house.out(0)
+    out.credit = 8
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [0, 1, 2, 4, 7]
+    assert (len(house.queue), house.queue.leased, house.queue.available) == (5, 5, 0)
+    for _, lease in out.leases:
+        lease.accepted()
+    assert house.queue.octets == house.queue.held.available.octets == house.container.watermark.octets == 0
+    assert house.container.statistics()["rows_set_aside"] == 2
+
+
+async def test_waiting_consumers_look_again_by_priority() -> None:
+    house = await stocked(4)
+    taken: list[int] = []
+
+    class Noting(Taker):
+        def give(self, content: Any, lease: Any, tag: bytes | None = None) -> None:
+            taken.append(self.key)
+            super().give(content, lease, tag)
+
+    outs = [Noting(house, 0), Noting(house, 1)]
+    outs[1].subscription_terms = amqp.SubscriptionTerms(name="", priority=5)
+    for out in outs:
+        house.queue.add_outlet(out)  # type: ignore[arg-type]
+        out.credit = 2
+    for out in outs:  # The first takes both that are in memory.
+        house.queue.on_demand(out)  # type: ignore[arg-type]
+    outs[0].credit = 1
+    house.queue.on_demand(outs[0])  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert taken == [0, 0, 1, 1]
+
+
+async def test_outlet_that_leaves_while_it_waits_for_a_page_is_forgotten() -> None:
+    house = await stocked(6)
+    browser = Out(0, copying=True)
+    outs = [house.out(1), browser]
+    house.queue.add_outlet(browser)  # type: ignore[arg-type]
+    for out in outs:
+        out.credit = 6
+        house.queue.on_demand(out)  # type: ignore[arg-type]
+        house.queue.remove_outlet(out)  # type: ignore[arg-type]
+    del house.outs[1]
+    await wait_all_tasks_blocked()
+    assert not house.queue._paging  # pyright: ignore[reportPrivateUsage]
+
+
+async def test_browser_sees_all_of_a_queue_once_in_order() -> None:
+    house = await stocked(7)
+    browser = Out(0, copying=True)
+    house.queue.add_outlet(browser)  # type: ignore[arg-type]
+    browser.credit = 9
+    house.queue.on_demand(browser)  # type: ignore[arg-type]
+    house.put(1, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    assert browser.seen == [*range(8)]
+    puller = Out(0, copying=True, selective=True)
+    puller.may_have = lambda number: number == 6  # type: ignore[method-assign]
+    await house.restart()
+    puller.credit = 1
+    assert house.queue.pull(puller)  # type: ignore[arg-type]
+    assert puller.seen == [6]
+
+
+async def test_drain_ends_after_the_last_page() -> None:
+    store = MemoryStore()
+    first = Container(store=store)
+    async with first.connect() as conn:
+        await fill(conn, "q", *[Message(number, durable=True) for number in range(9)])
+    second = Container(store=store)
+    async with second.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+        receiver.grant(20)
+        assert [delivery.message.body for delivery in await receiver.drain()] == [*range(9)]
+
+
+async def test_management_browses_gets_and_moves_all_messages() -> None:
+    house = await stocked(9)
+    management = house.container.management
+    assert [each.place for each in await management.browse("q", 20)] == [*range(9)]
+    await house.restart()
+    management = house.container.management
+    target = house.container.add_queue("target", durable=True)
+    assert [each.place for each in await management.get("q", 4, outcome="release")] == [0, 1, 2, 3]
+    assert await management.move("q", "target") == 9
+    assert (len(house.queue), len(target)) == (0, 9)
+    await house.restart()
+    status = await house.container.management.queue("target")
+    assert (status.depth, status.ready) == (9, 9)
+    assert await house.container.management.purge("target") == 9
+    await wait_all_tasks_blocked()
+    assert house.disk.rows(MESSAGES) == []
+
+
+async def test_age_of_a_message_goes_on_after_a_restart(autojump_clock: MockClock) -> None:
+    house = House()
+    house.put(5, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    await trio.sleep(100)
+    await house.restart()
+    found = await house.container.management.browse("q", 9)
+    assert [each.age for each in found] == [pytest.approx(100, abs=1)] * 5

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.consumers import QueueConsumer
     from trio_amqp10.broker.nodes.content import Content
     from trio_amqp10.broker.nodes.entry import Entry
-    from trio_amqp10.broker.nodes.stored_rest import StoredRest
     from trio_amqp10.broker.nodes.node import Arrival, Inlet
+    from trio_amqp10.broker.nodes.stored_rest import StoredRest
 
 
 class _CountedByBody(AvailableMessages):

@@ -320,7 +320,11 @@ class HeldMessages:
         rest = self.rest
         assert self.queue_store is not None
         # One more shows that there are no others.
-        return 0 if rest is None else self.queue_store.take_head(min(stored_rest.PAGE, rest.count + len(rest.ahead) + 1))
+        return (
+            0
+            if rest is None
+            else self.queue_store.take_head(min(stored_rest.PAGE, rest.count + len(rest.ahead) + 1))
+        )
 
     def page_in(self, rows: Sequence[Row], page: object) -> Iterator[Entry | None]:
         """Take the messages of a page into memory, and after the last page those behind it.

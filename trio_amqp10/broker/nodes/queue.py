@@ -1311,7 +1311,9 @@ class Queue(Node):
 
     def _first_to_drop(self) -> Entry | None:
         """Return the message that dies if there is no room; None if none is available."""
-        while (rest := self.held.rest) is not None and (rest.rank is None or self._available.lacks(rest.rank)):
+        while (rest := self.held.rest) is not None and (
+            rest.rank is None or self._available.lacks(rest.rank)
+        ):
             self.page_in_now()
         return self._available.oldest()
 

@@ -211,7 +211,9 @@ class SqliteStore:
             )
         if table.division is not None and not self._has_index(table):
             if found:
-                _log.info("the store %r is of an earlier version: it gets an index of its %s", self.path, table.name)
+                _log.info(
+                    "the store %r is of an earlier version: it gets an index of its %s", self.path, table.name
+                )
             part, place, weight, marked, _ = table.division
             self._db.execute(
                 f"CREATE INDEX {_index_of(table)} ON {table.name} ({part}, {place}, length({weight}), {marked})"
