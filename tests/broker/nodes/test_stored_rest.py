@@ -370,6 +370,31 @@ async def test_heads_of_all_queues_have_a_limit(monkeypatch: pytest.MonkeyPatch)
             assert await bodies(receiver, 4) == [0, 1, 2, 3]
 
 
+async def test_page_of_large_messages_has_few_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rest, "PAGE", 500)
+    monkeypatch.setattr(message_store, "HEADS", 500)
+    monkeypatch.setattr(stored_rest, "PAGE_OCTETS", 2500)
+    monkeypatch.setattr(message_store, "HEAD_OCTETS", 4000)
+    store = MemoryStore()
+    first = Container(store=store)
+    for name in ("a", "b", "c"):
+        for _ in range(6):
+            await first.send(name, Message(bytes(1000), durable=True))
+    second = Container(store=store)
+    async with second.connect() as conn:
+        assert [in_memory(queue_of(second, name)) for name in ("a", "b", "c")] == [3, 3, 0]
+        async with conn.open_receiver("a", credit=0) as receiver:
+            for left in (2, 4):  # Then fewer octets are left than a page has.
+                receiver.grant(1)
+                await receiver.receive()
+                await wait_all_tasks_blocked()
+                assert in_memory(queue_of(second, "a")) == left
+            receiver.grant(6)
+            assert len(await bodies(receiver, 4)) == 4
+            await wait_all_tasks_blocked()
+            assert queue_of(second, "a").held.rest is None
+
+
 async def test_resumed_lease_behind_the_horizon_survives_a_purge() -> None:
     house = House()
     house.put(6, 4, None, durable=True)

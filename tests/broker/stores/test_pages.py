@@ -74,8 +74,10 @@ def totals_of(model: dict[int, Any]) -> dict[Any, PartTotals]:
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 @settings(max_examples=scaled(60), deadline=None)
-@given(batches, st.integers(1, 4))
-def test_pages_and_totals_are_those_of_the_rows(kind: str, script: list[Any], most: int) -> None:
+@given(batches, st.integers(1, 4), st.sampled_from([float("inf"), 4, 0]))
+def test_pages_and_totals_are_those_of_the_rows(
+    kind: str, script: list[Any], most: int, octets: float
+) -> None:
     model: dict[int, Any] = {}
 
     async def main(folder: str) -> None:
@@ -92,7 +94,7 @@ def test_pages_and_totals_are_those_of_the_rows(kind: str, script: list[Any], mo
                 apply(model, batch)
                 for town in TOWNS:
                     rows = sorted((row for row in model.values() if row[1] == town), key=position)
-                    assert read_all(store, town, most) == rows
+                    assert read_all(store, town, most, octets) == rows
         if kind == "sqlite":
             store = SqliteStore(Path(folder) / "store")
         with store:
@@ -106,12 +108,13 @@ def test_pages_and_totals_are_those_of_the_rows(kind: str, script: list[Any], mo
         trio.run(main, folder)
 
 
-def read_all(store: Any, town: Any, most: int) -> list[Any]:
+def read_all(store: Any, town: Any, most: int, octets: float = float("inf")) -> list[Any]:
     """Return all rows of a part, read page by page."""
     found: list[Any] = []
     after = None
-    while page := list(store.read(Page(PARCELS, town, after, most))):
+    while page := list(store.read(Page(PARCELS, town, after, most, octets))):
         assert len(page) <= most
+        assert sum(len(row[3]) for row in page[:-1]) <= octets
         found += page
         after = position(page[-1])
     return found

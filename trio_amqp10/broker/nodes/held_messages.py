@@ -313,18 +313,21 @@ class HeldMessages:
     @property
     def is_low(self) -> bool:
         """Whether so few messages are in memory that the next page should be read."""
-        return len(self.available) - self.available.paged_out < stored_rest.PAGE
+        available, rest = self.available, self.rest
+        return (
+            rest is not None
+            and len(available) - available.paged_out < stored_rest.PAGE
+            and available.octets - rest.octets < stored_rest.PAGE_OCTETS
+        )
 
     def take_head(self) -> int:
         """Return how many messages are read at the start, and count them for the container."""
         rest = self.rest
+        assert rest is not None
         assert self.queue_store is not None
         # One more shows that there are no others.
-        return (
-            0
-            if rest is None
-            else self.queue_store.take_head(min(stored_rest.PAGE, rest.count + len(rest.ahead) + 1))
-        )
+        most = min(stored_rest.PAGE, rest.count + len(rest.ahead) + 1)
+        return self.queue_store.take_head(most, min(rest.octets, stored_rest.PAGE_OCTETS))
 
     def page_in(self, rows: Sequence[Row], page: object) -> Iterator[Entry | None]:
         """Take the messages of a page into memory, and after the last page those behind it.

@@ -76,6 +76,8 @@ HIDDEN: Final = "\0"
 _OVERHEAD: Final = 200
 HEADS: Final = 10_000
 """Messages of all queues that are read at the start."""
+HEAD_OCTETS: Final = 32 * 1024 * 1024
+"""Octets of these messages, about."""
 
 
 class MessageStore:
@@ -89,7 +91,7 @@ class MessageStore:
     Attributes:
         journal: collects the changes, and writes them to the store.
         keeps_all: as given.
-        heads_left: how many more messages are read at the start.
+        heads_left, head_octets_left: how much more is read at the start.
         first_new: the keys of messages of this process begin here.
 
     Raises:
@@ -105,6 +107,7 @@ class MessageStore:
         self._subscriptions: dict[str, list[Row]] = {}
         self._resumes: dict[int | str, Resume] = {}
         self.heads_left: int = HEADS
+        self.head_octets_left: int = HEAD_OCTETS
         for address, totals in store.totals(MESSAGES).items():
             if NAME.admits(address):
                 self._totals[cast("str", address)] = totals
@@ -398,11 +401,12 @@ class QueueStore:
         self._open.discard(entry.row)
         self.rest.enter(entry)
 
-    def take_head(self, most: int) -> int:
-        """Return how many messages of this queue are read at the start, and count them."""
+    def take_head(self, most: int, octets: int) -> int:
+        """Return how many messages of this queue are read at the start, and count them with these octets."""
         store = self._message_store
-        taken = min(most, store.heads_left)
+        taken = min(most, store.heads_left) if store.head_octets_left > 0 else 0
         store.heads_left -= taken
+        store.head_octets_left -= octets if taken else 0
         return taken
 
     def _take_delay(self, record: int) -> int | None:

@@ -616,10 +616,10 @@ class Queue(Node):
 
     def _page_in_head(self) -> None:
         """Read the first messages, as many as the start may take."""
+        self._page_in_needed()
         rest = self.held.rest
         if rest is None:
             return
-        self._page_in_needed()
         most = self.held.take_head()
         if most:
             self.page_in_now(most)

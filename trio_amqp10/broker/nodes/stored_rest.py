@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from .entry import Entry
 
 PAGE: Final = 500
-"""Messages of a page: about two milliseconds of work."""
+"""Messages of a page: a few milliseconds of work."""
+PAGE_OCTETS: Final = 1024 * 1024
+"""Octets of a page; a single message may be larger."""
 
 
 class StoredRest:
@@ -110,10 +112,11 @@ class StoredRest:
         self._store.fetch(self._page(None), on_rows)
 
     def _page(self, most: int | None) -> Page:
-        return Page(self._table, self._address, self.position, PAGE if most is None else most)
+        return Page(self._table, self._address, self.position, PAGE if most is None else most, PAGE_OCTETS)
 
     def _note_end(self, rows: Sequence[Row], most: int | None) -> Sequence[Row]:
-        self.is_read = len(rows) < (PAGE if most is None else most)
+        is_full = len(rows) == (PAGE if most is None else most) or sum(map(size_of, rows)) > PAGE_OCTETS
+        self.is_read = not is_full
         return rows
 
     def may_take(self, entry: Entry, *, drops_oldest: bool) -> bool:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
@@ -143,12 +144,14 @@ class Page(NamedTuple):
         part: the part.
         after: the position of the row before them; None for the first rows.
         most: the number of rows at most.
+        octets: the octets in the column ``Division.weight`` after which the page ends; the row that exceeds them is in it.
     """
 
     table: StoreTable
     part: Cell
     after: Position | None
     most: int
+    octets: float = inf
 
 
 class PartRows(NamedTuple):

@@ -57,7 +57,14 @@ class MemoryStore:
 
     def read(self, page: Page) -> list[Row]:
         """Return a page."""
-        return self._after(page.table, page.part, page.after)[: page.most]
+        rows: list[Row] = []
+        octets = 0
+        for row in self._after(page.table, page.part, page.after)[: page.most]:
+            rows.append(row)
+            octets += len(_divided(page.table, row)[2])
+            if octets > page.octets:
+                break
+        return rows
 
     def fetch(self, page: Page, found: Found) -> None:
         """Read a page now; call ``found`` soon, from trio's loop."""

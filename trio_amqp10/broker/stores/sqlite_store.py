@@ -234,15 +234,21 @@ class SqliteStore:
         finally:
             self._db.text_factory = str
 
-    def _found(self, statement: str, values: Sequence[Cell] = ()) -> list[Row]:
-        """Return the rows that a statement finds.
+    def _found(
+        self,
+        statement: str,
+        values: Sequence[Cell] = (),
+        taken: Callable[[Iterator[Row]], Iterator[Row]] = iter,
+    ) -> list[Row]:
+        """Return the rows that a statement finds, as far as ``taken`` takes them.
 
         Raises:
             StoreError: they cannot be read.
         """
         try:
             try:
-                return self._db.execute(statement, values).fetchall()
+                with contextlib.closing(self._db.execute(statement, values)) as cursor:
+                    return list(taken(cursor))
             except (sqlite3.Error, UnicodeDecodeError) as failure:
                 if not _is_undecodable(failure):
                     raise
@@ -316,7 +322,7 @@ class SqliteStore:
         self._do(page, found)
 
     def _read_page(self, page: Page) -> list[Row]:
-        table, part, after, most = page
+        table, part, after, most, bound = page
         assert table.division is not None
         key, place = table.columns[0], table.division.place
         chosen, values = f"{table.division.part} IS {_place_of(part)}", [_bound(part)]
@@ -329,6 +335,7 @@ class SqliteStore:
             f"SELECT {', '.join(table.columns)} FROM {table.name} INDEXED BY {_index_of(table)} "
             f"WHERE {chosen} ORDER BY {place}, {key} LIMIT ?",
             (*values, most),
+            _up_to(bound, table.columns.index(table.division.weight)),
         )
 
     # -- writing ----------------------------------------------------------------------------
@@ -585,6 +592,21 @@ def _no_store(path: str) -> str:
 def _index_of(table: StoreTable) -> str:
     """Return the name of the index of the parts of a table."""
     return f"parts_of_{table.name}"
+
+
+def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """Return a function that takes rows until this column has more octets than that together."""
+
+    def taken(rows: Iterator[Row]) -> Iterator[Row]:
+        left = octets
+        for row in rows:
+            yield row
+            cell = row[column]
+            left -= len(cell) if isinstance(cell, bytes) else 0
+            if left < 0:
+                return
+
+    return taken
 
 
 def _place_of(cell: Cell) -> str:
