@@ -321,7 +321,7 @@ class HeldMessages:
         )
 
     def take_head(self) -> int:
-        """Return how many messages are read at the start, and count them for the container."""
+        """Return how many messages are read at the start, and count them."""
         rest = self.rest
         assert rest is not None
         assert self.queue_store is not None
@@ -330,7 +330,7 @@ class HeldMessages:
         return self.queue_store.take_head(most, min(rest.octets, stored_rest.PAGE_OCTETS))
 
     def page_in(self, rows: Sequence[Row], page: object) -> Iterator[Entry | None]:
-        """Take the messages of a page into memory, and after the last page those behind it.
+        """Take a page into memory, and after the last page the messages behind it.
 
         Yield each that the queue must offer next, and None between two of those that it has offered before. The rows that are
         left when another page is begun, or when the rest is deleted, are not read.
@@ -364,7 +364,7 @@ class HeldMessages:
                 self._end_paging(rest)
 
     def _count_in(self, rest: StoredRest, row: Row, entry: Entry | None) -> None:
-        """Count a message that was in the store alone; None cannot be read, and is set aside."""
+        """Count a message that was in the store alone; None if it cannot be read."""
         rest.leave(row)
         self.available.page_in(size_of(row))
         self.octets += (0 if entry is None else entry.length) - size_of(row)
@@ -383,7 +383,7 @@ class HeldMessages:
         self.available.end_paging(rest.count, rest.octets)
 
     def page_out(self, entry: Entry) -> bool:
-        """Leave a message to the store that is stored and behind the horizon, if that is possible."""
+        """Leave a message behind the horizon to the store, if that is possible."""
         rest = self.rest
         drops_oldest = self._owner.policy.overflow == "drop-oldest"
         if entry.queue_store is None or rest is None or not rest.may_take(entry, drops_oldest=drops_oldest):

@@ -348,7 +348,7 @@ class QueueStore:
         return key is not None
 
     def recover(self, queue: EntryQueue) -> Iterator[Entry]:
-        """Yield the messages of the last process that are read before their turn, in order.
+        """Yield the stored messages that are read before their turn, in order.
 
         The others are the ``rest``. Only under trio.
         """
@@ -402,7 +402,10 @@ class QueueStore:
         self.rest.enter(entry)
 
     def take_head(self, most: int, octets: int) -> int:
-        """Return how many messages of this queue are read at the start, and count them with these octets."""
+        """Return how many messages are read at the start, and count them.
+
+        ``octets`` is their size, about.
+        """
         store = self._message_store
         taken = min(most, store.heads_left) if store.head_octets_left > 0 else 0
         store.heads_left -= taken

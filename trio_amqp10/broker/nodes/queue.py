@@ -695,7 +695,7 @@ class Queue(Node):
                 yield
 
     def _on_paged_in(self) -> None:
-        """Let those that wait for a page look again, and read the next one if it is needed."""
+        """Let readers that wait for a page look again; read the next if it is needed."""
         if self._closed:
             return
         waiting, self._paging = self._paging, {}

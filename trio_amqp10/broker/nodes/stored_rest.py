@@ -1,4 +1,4 @@
-"""The messages of one queue that are in the store alone, which are read page by page.
+"""The messages of a queue that are in the store alone, and are read by pages.
 
 After a restart a queue has the first page of its messages in memory. The next page is read when nearly all of these are taken, or
 when a search, a browser or the expiry of messages needs it. Pages come in the order of the queue, so all messages up to the last
@@ -90,7 +90,7 @@ class StoredRest:
         return page
 
     def read(self, most: int | None = None) -> Sequence[Row]:
-        """Return the next page of at most so many messages; wait for the write in progress.
+        """Return the next page of so many messages at most; wait for a write before it.
 
         Raises:
             StoreError: it cannot be read.

@@ -114,7 +114,7 @@ Row = tuple[Cell, ...]
 
 
 class PartTotals(NamedTuple):
-    """What a part of a table has.
+    """The totals of a part of a table.
 
     Attributes:
         rows: the number of its rows.
@@ -215,7 +215,7 @@ class Store(Protocol):
         ...
 
     def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
-        """Return what each part of a divided table has; only before the first write.
+        """Return the totals of each part of a table; only before the first write.
 
         The table is made if it does not exist.
 
@@ -225,7 +225,7 @@ class Store(Protocol):
         ...
 
     def last_key(self, table: StoreTable) -> int:
-        """Return the highest key of a divided table, 0 without rows; only before the first write.
+        """Return the highest key of a table, or 0; only before the first write.
 
         Raises:
             StoreError: as ``rows``.
@@ -233,7 +233,7 @@ class Store(Protocol):
         ...
 
     def pick(self, table: StoreTable, keys: Iterable[int]) -> list[Row]:
-        """Return the rows of these keys, as far as there are such; only before the first write.
+        """Return the rows of these keys; only before the first write.
 
         Raises:
             StoreError: as ``rows``.
@@ -241,7 +241,7 @@ class Store(Protocol):
         ...
 
     def read(self, page: Page) -> Sequence[Row]:
-        """Return a page of a divided table, with all batches so far; wait for the write in progress.
+        """Return a page, with all batches so far; wait for the write in progress.
 
         Raises:
             StoreError: the rows cannot be read, or the store is closed.

@@ -116,7 +116,7 @@ class Journal:
                 self.set_aside(table, row[0], fault)
 
     def readable(self, table: StoreTable, rows: Iterable[Row]) -> list[Row]:
-        """Return the rows without a cell that is not of its kind; the others are set aside."""
+        """Return the rows whose cells are of their kinds; set the others aside."""
         found: list[Row] = []
         for row in rows:
             fault = table.fault_in(row)

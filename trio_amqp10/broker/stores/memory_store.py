@@ -36,7 +36,7 @@ class MemoryStore:
         return [rows[key] for key in sorted(rows)]
 
     def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
-        """Return what each part has."""
+        """Return the totals of each part."""
         found: dict[Cell, PartTotals] = {}
         for row in self.rows(table):
             part, place, weight, marked, bits = _divided(table, row)
@@ -110,7 +110,7 @@ class MemoryStore:
 
 
 def _divided(table: StoreTable, row: Row) -> list[Any]:
-    """Return the part of a row, its place, its weight, the cell by which it is counted, and the bits."""
+    """Return the cells by which a table is divided, and the bits of a place."""
     assert table.division is not None
     *columns, bits = table.division
     return [*(row[table.columns.index(column)] for column in columns), bits]

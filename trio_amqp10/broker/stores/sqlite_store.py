@@ -64,7 +64,7 @@ _COPIED: Final = 64
 """Pages that a backup copies in one step, between which batches are written."""
 
 Work = tuple["Batch | str | Page", "Callable[..., object]", trio.lowlevel.TrioToken | None]
-"""A batch to write, the path of a backup to make, or a page to read; and what to call then.
+"""A batch to write, the path of a backup, or a page to read; and the callback.
 
 Without a token that is called in the thread.
 """
@@ -257,7 +257,7 @@ class SqliteStore:
             raise self._explain(failure) from failure
 
     def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
-        """Return what each part of a divided table has; only before the first write.
+        """Return the totals of each part of a table; only before the first write.
 
         Raises:
             StoreError: the rows cannot be read, or the table has other columns.
@@ -276,7 +276,7 @@ class SqliteStore:
         return {part: PartTotals(*totals) for part, *totals in rows}
 
     def last_key(self, table: StoreTable) -> int:
-        """Return the highest key of a divided table, 0 without rows; only before the first write.
+        """Return the highest key of a table, or 0; only before the first write.
 
         Raises:
             StoreError: the rows cannot be read.
@@ -285,7 +285,7 @@ class SqliteStore:
         return cast("int | None", last) or 0
 
     def pick(self, table: StoreTable, keys: Iterable[int]) -> list[Row]:
-        """Return the rows of these keys, as far as there are such; only before the first write.
+        """Return the rows of these keys; only before the first write.
 
         Raises:
             StoreError: the rows cannot be read.
@@ -595,7 +595,7 @@ def _index_of(table: StoreTable) -> str:
 
 
 def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
-    """Return a function that takes rows until this column has more octets than that together."""
+    """Return a function that takes rows until a column has more than these octets."""
 
     def taken(rows: Iterator[Row]) -> Iterator[Row]:
         left = octets
@@ -615,7 +615,7 @@ def _place_of(cell: Cell) -> str:
 
 
 def _bound(cell: Cell) -> Cell:
-    """Return the value to bind for a cell that was read, whose text may have surrogates."""
+    """Return the value to bind for a cell, whose text may have surrogates."""
     return cell.encode(errors="surrogateescape") if isinstance(cell, str) else cell
 
 
