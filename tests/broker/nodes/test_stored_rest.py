@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def pages_of(size: int, heads: int) -> Iterator[None]:
+def pages_of(size: int, heads: int, deep: int = 1000) -> Iterator[None]:
     """Cut what a container reads into small pieces."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stored_rest, "DEEP", deep)
         patch.setattr(stored_rest, "PAGE", size)
         patch.setattr(message_store, "HEADS", heads)
         yield
@@ -208,9 +209,17 @@ stocks = st.lists(st.sampled_from([4, 4, 7]), max_size=12)
 
 
 @settings(max_examples=scaled(250), deadline=None)
-@given(st.lists(ops, max_size=40), st.integers(1, 3), st.integers(0, 5), stocks, st.booleans(), st.booleans())
+@given(
+    st.lists(ops, max_size=40),
+    st.integers(1, 3),
+    st.integers(0, 5),
+    st.sampled_from([1, 3, 1000]),
+    stocks,
+    st.booleans(),
+    st.booleans(),
+)
 def test_queue_goes_on_as_if_all_were_in_memory(
-    script: list[Any], size: int, heads: int, stock: list[int], grouped: bool, hasty: bool
+    script: list[Any], size: int, heads: int, deep: int, stock: list[int], grouped: bool, hasty: bool
 ) -> None:
     async def main() -> None:
         house = House(grouped=grouped, hasty=hasty)
@@ -224,7 +233,7 @@ def test_queue_goes_on_as_if_all_were_in_memory(
         await wait_all_tasks_blocked()
         await house.check()
 
-    with pages_of(size, heads):
+    with pages_of(size, heads, deep):
         trio.run(main, clock=MockClock())
 
 
@@ -701,3 +710,64 @@ async def test_age_of_a_message_goes_on_after_a_restart(autojump_clock: MockCloc
     await house.restart()
     found = await house.container.management.browse("q", 9)
     assert [each.age for each in found] == [pytest.approx(100, abs=1)] * 5
+
+
+@pytest.mark.parametrize("octets", [False, True])
+async def test_very_deep_queue_leaves_new_messages_to_the_store(
+    octets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_rest, "DEEP_OCTETS" if octets else "DEEP", 100 if octets else 4)
+    house = House()
+    house.put(20, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    assert (len(house.queue), house.queue.available) == (20, 20)
+    kept = in_memory(house.queue)
+    assert 7 <= kept <= 12 if octets else kept == 5
+    house.put(1, 9, None, durable=True)  # It goes before all others, so it stays in memory.
+    await wait_all_tasks_blocked()
+    assert in_memory(house.queue) == kept + 1
+    out = house.out(0)
+    out.credit = 30
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [20, *range(20)]
+    await house.check()
+    assert house.queue.held.rest is None
+
+
+async def test_very_deep_queue_keeps_what_somebody_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rest, "DEEP", 4)
+    house = House()
+    picky = Taker(house, 5)  # It takes what 5 does not divide.
+    picky.may_have = lambda number: number >= 8  # type: ignore[method-assign]
+    picky.selective = True
+    house.queue.add_outlet(picky)  # type: ignore[arg-type]
+    picky.credit = 3
+    house.queue.on_demand(picky)  # type: ignore[arg-type]
+    house.put(12, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in picky.leases] == [8, 9, 10]
+    browser = Out(0, copying=True)
+    house.queue.add_outlet(browser)  # type: ignore[arg-type]
+    browser.credit = 20
+    house.queue.on_demand(browser)  # type: ignore[arg-type]
+    house.put(3, 4, None, durable=True)
+    await wait_all_tasks_blocked()
+    assert browser.seen == [*range(8), 11, 12, 13, 14]
+
+
+async def test_queue_that_counts_bodies_keeps_all_messages_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rest, "DEEP", 2)
+    store = MemoryStore()
+    for _ in range(2):
+        container = Container(store=store)
+        broker = container.add_broker(like_rabbitmq=True)
+        broker.declare_queue("bounded", arguments={"x-max-length-bytes": 10_000})
+        broker.declare_queue("free")
+        for name in ("bounded", "free"):
+            for number in range(4):
+                await container.send(name, Message(number, durable=True))
+        bounded, free = queue_of(container, "bounded"), queue_of(container, "free")
+        assert bounded.held.available.paged_out == 0
+        assert free.held.available.paged_out > 0
+    assert len(bounded) == len(free) == 8

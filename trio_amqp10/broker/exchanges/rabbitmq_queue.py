@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.content import Content
     from trio_amqp10.broker.nodes.entry import Entry
     from trio_amqp10.broker.nodes.node import Arrival, Inlet
-    from trio_amqp10.broker.nodes.stored_rest import StoredRest
 
 
 class _CountedByBody(AvailableMessages):
@@ -84,9 +83,10 @@ class RabbitMQQueue(BrokerQueue):
         if self._bounded:
             self._drop_excess()
 
-    def _needs_all(self, rest: StoredRest) -> bool:
+    @property
+    def _keeps_all(self) -> bool:
         # The store does not have the sizes of the bodies.
-        return self.policy.max_octets is not None or super()._needs_all(rest)
+        return self.policy.max_octets is not None
 
     def _first_to_drop(self) -> Entry | None:
         while (entry := self._available.head()) is None and self.page_in_now():

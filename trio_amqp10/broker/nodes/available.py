@@ -85,6 +85,11 @@ class AvailableMessages:
             self.add(entry)
             self.octets = octets
 
+    @property
+    def last_order(self) -> int:
+        """The order of the last message up to the horizon."""
+        return max((blocks.last().order for blocks in self.all_blocks if blocks), default=BEFORE_ALL)
+
     def page_out(self, count: int, octets: int) -> None:
         """Count more messages that are in the store alone; the first time, all are there."""
         if self.horizon == inf:

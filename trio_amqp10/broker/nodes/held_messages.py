@@ -382,6 +382,24 @@ class HeldMessages:
         self.octets -= rest.octets
         self.available.end_paging(rest.count, rest.octets)
 
+    @property
+    def is_deep(self) -> bool:
+        """Whether all messages are in memory, and so many that new ones may be left to the store."""
+        available = self.available
+        return (
+            self.queue_store is not None
+            and self.queue_store.rest is None
+            and (len(available) > stored_rest.DEEP or available.octets > stored_rest.DEEP_OCTETS)
+        )
+
+    def begin_rest(self, entry: Entry) -> bool:
+        """Begin to leave messages to the store with this one, if it is the last, and is stored."""
+        if entry.queue_store is None or entry.deadline is not None or entry.order < self.available.last_order:
+            return False
+        entry.queue_store.begin_rest(entry.order)
+        self.available.horizon = entry.order - 1
+        return True
+
     def page_out(self, entry: Entry) -> bool:
         """Leave a message behind the horizon to the store, if that is possible."""
         rest = self.rest

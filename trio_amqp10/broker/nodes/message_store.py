@@ -395,6 +395,11 @@ class QueueStore:
         """Whether the cells of a row are of their kinds; otherwise it is set aside."""
         return bool(self._message_store.readable((row,)))
 
+    def begin_rest(self, order: int) -> None:
+        """Begin to leave messages from this order on to the store; all others are in memory."""
+        store = self._message_store.journal.store
+        self.rest = StoredRest.behind(store, MESSAGES, self._address, order, set(self._open))
+
     def page_out(self, entry: Entry) -> None:
         """Leave a message to the store alone, which has it."""
         assert self.rest is not None

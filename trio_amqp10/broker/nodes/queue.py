@@ -58,6 +58,7 @@ import trio
 from trio_amqp10.broker.stores.base import StoreError
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
+from . import stored_rest
 from .arrival_answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
 from .consumers import QueueBrowser, QueueConsumer
@@ -502,10 +503,26 @@ class Queue(Node):
         if not self._closed:
             if failure is not None:
                 self._on_change()
-            elif entry.order <= self._available.horizon or not self.held.page_out(entry):
+            elif not self._leave_to_store(entry):
                 self._offer(entry)
         if arrival is not None and inlet is not None:
             self.attempt(inlet, answer, inlet, arrival, failure)
+
+    def _leave_to_store(self, entry: Entry) -> bool:
+        """Leave a message to the store that is behind the horizon, or in a queue that is very deep."""
+        held = self.held
+        if entry.order <= self._available.horizon and not (
+            # Most queues are shallow: tested here, to save a call for each message.
+            (held.length > stored_rest.DEEP or held.octets > stored_rest.DEEP_OCTETS)
+            and held.is_deep
+            # What waits for a message that it can take must see this one.
+            and not self._browsers
+            and not any(waiting for _, waiting in self._waiting)
+            and not self._keeps_all
+            and held.begin_rest(entry)
+        ):
+            return False
+        return held.page_out(entry)
 
     @property
     def is_full(self) -> bool:
@@ -634,7 +651,12 @@ class Queue(Node):
     def _needs_all(self, rest: StoredRest) -> bool:
         """Whether a rule of the queue needs all its messages in memory."""
         # Only among messages of one priority is the oldest the first.
-        return self.policy.overflow == "drop-oldest" and rest.rank is None
+        return self._keeps_all or (self.policy.overflow == "drop-oldest" and rest.rank is None)
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether a rule of the queue needs its messages in memory, whatever they are."""
+        return False
 
     def page_in_now(self, most: int | None = None) -> bool:
         """Read the next page of the store, and wait for it.

@@ -3,7 +3,7 @@
 After a restart a queue has the first page of its messages in memory. The next page is read when nearly all of these are taken, or
 when a search, a browser or the expiry of messages needs it. Pages come in the order of the queue, so all messages up to the last
 one read, the *horizon* (``available``), are in memory. A message that arrives behind the horizon and is stored is left to the
-store. The last page ends that: then all messages are in memory again.
+store. The last page ends that: then all messages are in memory again. A queue that becomes very deep gets such a rest, too.
 
 Some messages behind the horizon are in memory all the same: those that a link has had since before the restart, those that wait
 for their next delivery, and new ones that expire, that are not stored, or that came while a page was read. Their rows are
@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.broker.stores.base import Page
+from trio_amqp10.broker.stores.base import Page, PartTotals
 
 from .entry import SHIFT, unpack_rank
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from trio_amqp10.broker.stores.base import Found, PartTotals, Position, Row, Store, StoreTable
+    from trio_amqp10.broker.stores.base import Found, Position, Row, Store, StoreTable
 
     from .entry import Entry
 
@@ -31,6 +31,10 @@ PAGE: Final = 500
 """Messages of a page: a few milliseconds of work."""
 PAGE_OCTETS: Final = 1024 * 1024
 """Octets of a page; a single message may be larger."""
+
+DEEP: Final = 100_000
+DEEP_OCTETS: Final = 64 * 1024 * 1024
+"""The messages, or their octets, that a queue has in memory before it leaves new ones to the store."""
 
 
 class StoredRest:
@@ -83,6 +87,17 @@ class StoredRest:
         self.expires: bool = totals.marked > 0
         # A damaged place may have any number here; no valid one is as large as this limit.
         self.highest: int = min(totals.highest, 1 << SHIFT - 1)
+
+    @classmethod
+    def behind(cls, store: Store, table: StoreTable, address: str, order: int, ahead: set[int]) -> StoredRest:
+        """Return a rest without messages, of a queue that has all before this order in memory.
+
+        ``ahead`` are the keys of its messages in memory.
+        """
+        rest = cls(store, table, address, PartTotals(0, 0, 0, order, order, 0))
+        rest.ahead = ahead
+        rest.position = order, 0
+        return rest
 
     def begin_page(self) -> object:
         """Begin to read a page, in place of one that is being read; return its identity."""
