@@ -384,7 +384,7 @@ class HeldMessages:
 
     @property
     def is_deep(self) -> bool:
-        """Whether all messages are in memory, and so many that new ones may be left to the store."""
+        """Whether so many messages are in memory that new ones go to the store alone."""
         available = self.available
         return (
             self.queue_store is not None
@@ -393,7 +393,7 @@ class HeldMessages:
         )
 
     def begin_rest(self, entry: Entry) -> bool:
-        """Begin to leave messages to the store with this one, if it is the last, and is stored."""
+        """Begin to leave messages to the store with this one, if it is the last."""
         if entry.queue_store is None or entry.deadline is not None or entry.order < self.available.last_order:
             return False
         entry.queue_store.begin_rest(entry.order)

@@ -396,7 +396,7 @@ class QueueStore:
         return bool(self._message_store.readable((row,)))
 
     def begin_rest(self, order: int) -> None:
-        """Begin to leave messages from this order on to the store; all others are in memory."""
+        """Begin to leave messages to the store; those before this order stay."""
         store = self._message_store.journal.store
         self.rest = StoredRest.behind(store, MESSAGES, self._address, order, set(self._open))
 

@@ -509,7 +509,7 @@ class Queue(Node):
             self.attempt(inlet, answer, inlet, arrival, failure)
 
     def _leave_to_store(self, entry: Entry) -> bool:
-        """Leave a message to the store that is behind the horizon, or in a queue that is very deep."""
+        """Leave a message to the store, behind the horizon or in a very deep queue."""
         held = self.held
         if entry.order <= self._available.horizon and not (
             # Most queues are shallow: tested here, to save a call for each message.

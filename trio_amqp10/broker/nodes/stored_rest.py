@@ -34,7 +34,7 @@ PAGE_OCTETS: Final = 1024 * 1024
 
 DEEP: Final = 100_000
 DEEP_OCTETS: Final = 64 * 1024 * 1024
-"""The messages, or their octets, that a queue has in memory before it leaves new ones to the store."""
+"""The messages, or their octets, after which a queue leaves new ones to the store."""
 
 
 class StoredRest:
@@ -90,7 +90,7 @@ class StoredRest:
 
     @classmethod
     def behind(cls, store: Store, table: StoreTable, address: str, order: int, ahead: set[int]) -> StoredRest:
-        """Return a rest without messages, of a queue that has all before this order in memory.
+        """Return a rest without messages, which begins at this order.
 
         ``ahead`` are the keys of its messages in memory.
         """
