@@ -350,6 +350,13 @@ async def test_only_the_head_is_in_memory_until_more_is_wanted() -> None:
     await house.check()
 
 
+async def test_queue_that_is_restored_twice_has_its_messages_once() -> None:
+    house = await stocked(9)
+    house.queue.recover()
+    assert (len(house.queue), house.queue.available, in_memory(house.queue)) == (9, 9, 2)
+    await house.check()
+
+
 async def test_head_that_is_all_there_is_needs_no_further_page() -> None:
     house = await stocked(1)
     assert house.queue.held.rest is None

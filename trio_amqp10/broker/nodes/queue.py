@@ -615,6 +615,8 @@ class Queue(Node):
     def recover(self) -> None:
         """Restore the stored messages; only under trio, because messages may expire."""
         self.touch()
+        if self.held.rest is not None:
+            return  # Its messages are restored already: a broker that is added late restores all its queues.
         for entry, leased in self.held.recover():
             if not leased and entry.due is None:
                 self._offer(entry)
