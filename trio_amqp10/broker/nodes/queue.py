@@ -688,13 +688,13 @@ class Queue(Node):
     def _fetch_page(self) -> None:
         """Begin to read the next page of the store, unless that is under way."""
         rest = self.held.rest
-        if rest is None or rest.reading is not None or self._pages_at < math.inf:
+        if rest is None or rest.is_under_way or self._pages_at < math.inf:
             return
         page = rest.begin_page()
         try:
             rest.fetch(partial(self._on_page, page))
-        except StoreError as closed:
-            self._on_page(page, (), closed)
+        except StoreError:
+            rest.reading = None  # The store is closed, so the container is over.
 
     def _on_page(self, page: object, rows: Sequence[Row], failure: Exception | None) -> None:
         if failure is None:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+import trio
+
 from trio_amqp10.broker.stores.base import Page, PartTotals
 
 from .entry import SHIFT, unpack_rank
@@ -53,6 +55,7 @@ class StoredRest:
         position: the position of the last row that was read; None before the first page.
         is_read: whether the last page has come.
         reading: identifies the page that is being read; None if there is none.
+        run: identifies the ``trio.run`` in which that began.
         rank: the rank of all its messages; None if they have several.
         expires: whether some of its messages expire.
         highest: the highest sequence number of a message that the store had at the start.
@@ -71,6 +74,7 @@ class StoredRest:
         "position",
         "rank",
         "reading",
+        "run",
     )
 
     def __init__(self, store: Store, table: StoreTable, address: str, totals: PartTotals) -> None:
@@ -83,6 +87,7 @@ class StoredRest:
         self.position: Position | None = None
         self.is_read: bool = False
         self.reading: object | None = None
+        self.run: object | None = None
         self.rank: int | None = _rank_of(totals)
         self.expires: bool = totals.marked > 0
         # A damaged place may have any number here; no valid one is as large as this limit.
@@ -102,7 +107,13 @@ class StoredRest:
     def begin_page(self) -> object:
         """Begin to read a page, in place of one that is being read; return its identity."""
         self.reading = page = object()
+        self.run = trio.lowlevel.current_trio_token()
         return page
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a page is being read; one of an earlier ``trio.run`` never comes."""
+        return self.reading is not None and self.run is trio.lowlevel.current_trio_token()
 
     def read(self, most: int | None = None) -> Sequence[Row]:
         """Return the next page of so many messages at most; wait for a write before it.
