@@ -411,6 +411,13 @@ async def test_page_of_large_messages_has_few_of_them(monkeypatch: pytest.Monkey
             assert queue_of(second, "a").held.rest is None
 
 
+async def test_deleted_queue_takes_from_the_watermark_what_was_in_memory() -> None:
+    house = await stocked(9)
+    await house.container.management.delete(house.queue.address)
+    await wait_all_tasks_blocked()
+    assert house.container.watermark.octets == 0
+
+
 async def test_resumed_lease_behind_the_horizon_survives_a_purge() -> None:
     house = House()
     house.put(6, 4, None, durable=True)

@@ -182,7 +182,7 @@ class HeldMessages:
         """Use another watermark, and count there all that is held."""
         self.unweigh_all()
         self.watermark = watermark
-        watermark.add(self.octets, self.length)
+        watermark.add(*self._in_memory)
 
     def weigh(self, entry: Entry) -> None:
         """Count a message in the watermark, without a call of ``watermark.add`` for each."""
@@ -213,7 +213,17 @@ class HeldMessages:
 
     def unweigh_all(self) -> None:
         """Remove all messages from the watermark."""
-        self.watermark.remove(self.octets, self.length)
+        self.watermark.remove(*self._in_memory)
+
+    @property
+    def _in_memory(self) -> tuple[int, int]:
+        """The octets and the number of the messages that are not in the store alone."""
+        rest = self.rest
+        return (
+            (self.octets, self.length)
+            if rest is None
+            else (self.octets - rest.octets, self.length - rest.count)
+        )
 
     # -- in ---------------------------------------------------------------------------------
 

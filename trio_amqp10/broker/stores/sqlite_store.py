@@ -307,7 +307,11 @@ class SqliteStore:
         if self._thread is None:
             return self._read_page(page)
         answers: SimpleQueue[tuple[list[Row], StoreError | None]] = SimpleQueue()
-        self._work.put((page, lambda rows, failure: answers.put((rows, failure)), None))
+
+        def found(rows: list[Row], failure: StoreError | None) -> None:
+            answers.put((rows, failure))
+
+        self._work.put((page, found, None))
         rows, failure = answers.get()
         if failure is not None:
             raise failure
