@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +15,7 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.net.poller import _current_poller
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.scheduled_call import ScheduledCall
 from trio_amqp10.net.waiters import Waiter
@@ -674,6 +675,94 @@ async def test_pump_reads_with_a_task_until_the_peer_is_trusted(sockets: Pair) -
         assert len(nursery.child_tasks) == 0
 
 
+async def test_pump_asks_once_for_octets_that_the_engine_reports_while_it_returns_them(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    asked: list[bytes] = []
+
+    def data_to_send() -> bytes | None:
+        owner.pump.wake_writer()
+        asked.append(b"word" if not asked else b"")
+        return asked[-1]
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        owner.engine.data_to_send = data_to_send  # type: ignore[method-assign]
+        owner.pump.wake_writer()
+        assert await read(theirs) == b"word"
+        await wait_all_tasks_blocked()
+        assert len(asked) == 1
+
+
+async def test_pump_waits_for_an_engine_that_may_have_output_and_has_none(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        owner.engine.has_output = lambda: True  # type: ignore[method-assign]
+        owner.pump.wake_writer()
+        with trio.fail_after(5):
+            await wait_all_tasks_blocked()
+        owner.engine.say(b"word")
+        owner.pump.wake_writer()
+        assert await read(theirs) == b"word"
+
+
+async def test_pump_writes_what_the_objects_say_that_a_write_wakes(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+
+    class Eager:
+        def wake(self) -> None:
+            owner.engine.say(b"more")
+            owner.pump.wake_writer()
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        for said in (b"word", b""):
+            await wait_all_tasks_blocked()
+            owner.engine.say(said)
+            owner.engine.touched.append(Eager())
+            owner.pump.wake_writer()
+            await wait_all_tasks_blocked()
+            assert await read(theirs) == said + b"more"
+
+
+async def test_pump_writes_what_the_objects_say_that_its_timer_wakes(
+    pair: Pair, autojump_clock: MockClock
+) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+
+    class Eager:
+        def wake(self) -> None:
+            owner.engine.say(b"more")
+            owner.pump.wake_writer()
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await trio.sleep(PATIENCE - 1)
+        owner.engine.touched.append(Eager())
+        with trio.fail_after(2):
+            assert (await read(theirs))[:4] == b"more"
+
+
+async def test_pump_that_is_cancelled_by_an_event_reads_no_more(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        owner.pump._on_event = lambda _: owner.pump.cancel()
+        await theirs.send_all(b"x\n")
+        await owner.pump.finished.wait()
+        assert not _current_poller()._watched
+    assert owner.pump.failure is None
+
+
 @pytest.mark.parametrize("size", [10, 64 * 1024, 1_000_000])
 async def test_pump_moves_as_many_octets_as_there_are(size: int, pair: Pair) -> None:
     ours, theirs = pair
@@ -738,7 +827,7 @@ async def test_pump_notices_at_its_next_write_that_its_socket_was_closed(sockets
     assert isinstance(owner.pump.failure, trio.ClosedResourceError)
 
 
-@pytest.mark.parametrize("end", ["cancel", "eof", "bye", "boo"])
+@pytest.mark.parametrize("end", ["cancel", "close", "eof", "bye", "boo"])
 @pytest.mark.parametrize("passes", range(12))
 async def test_pump_can_end_in_any_pass(end: str, passes: int, pair: Pair, autojump_clock: MockClock) -> None:
     ours, theirs = pair
@@ -751,11 +840,30 @@ async def test_pump_can_end_in_any_pass(end: str, passes: int, pair: Pair, autoj
             owner.pump.wake_writer()
         if end == "cancel":
             owner.pump.cancel()
+        elif end == "close":
+            owner.engine.receive_eof(0)
+            owner.pump.wake_writer()
         elif end == "eof":
             await theirs.send_eof()
         else:
             await theirs.send_all(f"{end}\n".encode())
         await owner.pump.finished.wait()
-    assert owner.pump.finished.is_set()
+    assert not _current_poller()._watched
     with pytest.raises((trio.BrokenResourceError, trio.ClosedResourceError)):
         await ours.send_all(b"x")
+
+
+@pytest.mark.parametrize("passes", range(8))
+async def test_pump_that_ends_while_octets_come_reads_no_more(passes: int, sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        owner.engine.receive_eof(0)
+        owner.pump.wake_writer()
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+        with suppress(trio.BrokenResourceError):
+            await theirs.send_all(b"x\n")
+        await owner.pump.finished.wait()
+        assert not _current_poller()._watched

@@ -504,12 +504,7 @@ class Pump:
     def _may_be_polled(self) -> bool:
         """Whether the peer is trusted, takes no turns now, and is to be read on."""
         assert self._reader is not None
-        return (
-            self.read_size >= READ_SIZE
-            and not self._turn.due
-            and self.failure is None
-            and not self._reader.cancel_called
-        )
+        return self.read_size >= READ_SIZE and not self._turn.due and not self._reader.cancel_called
 
     async def _until_wanted(self) -> None:
         """Let the engine read its own input first; wait while it wants no data."""
