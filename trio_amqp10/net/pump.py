@@ -79,6 +79,12 @@ _POLLED_READ_SIZE: Final = 64 * 1024
 The allocator maps and unmaps the memory of a larger read, each time.
 """
 
+_BUSY_READ_SIZE: Final = 16 * 1024
+"""Octets of one read after which a reader goes on.
+
+More are likely to come at once.
+"""
+
 _LINGER: Final = 1.0
 
 _REST: Final = 1.0
@@ -495,10 +501,11 @@ class Pump:
                 return False
             totals.reads += 1
             totals.octets_in += len(data)
+            is_busy = len(data) >= _BUSY_READ_SIZE
             await self._take(bytes(data))
             del data  # otherwise an idle connection would keep its last read in memory
             await self._until_wanted()
-            if socket is not None and self._may_be_polled() and socket.watch():
+            if socket is not None and not is_busy and self._may_be_polled() and socket.watch():
                 return True
 
     def _may_be_polled(self) -> bool:
