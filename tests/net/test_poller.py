@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -102,6 +103,24 @@ async def test_end_of_a_stream_and_its_failure_are_seen() -> None:
             end.polled.receive(10)
         assert end.polled.send(b"x") == 0
         assert not end.polled.watch()
+
+
+async def test_socket_is_not_watched_when_the_process_has_no_descriptor_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def epoll() -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with ends() as [(end, theirs)]:
+        with monkeypatch.context() as patch:
+            patch.setattr(select, "epoll", epoll)
+            assert not end.polled.watch()
+        theirs.send(b"x")
+        await wait_all_tasks_blocked()
+        assert end.got == []
+        assert end.polled.watch()
+        await wait_all_tasks_blocked()
+        assert end.got == [b"x"]
 
 
 async def test_octets_of_one_pass_are_written_in_the_next() -> None:

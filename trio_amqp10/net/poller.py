@@ -66,11 +66,17 @@ class PolledSocket:
         self._poller = _current_poller()
 
     def watch(self) -> bool:
-        """Call ``on_readable`` from now on; return False if the socket is closed."""
+        """Call ``on_readable`` from now on.
+
+        Return False if that is not possible: the socket is closed, or the system has no descriptors or watches left.
+        """
         self._number = self._stream.socket.fileno()
         if self._number < 0:
             return False
-        self._poller.add(self._number, self)
+        try:
+            self._poller.add(self._number, self)
+        except OSError:
+            return False
         return True
 
     def unwatch(self) -> None:
