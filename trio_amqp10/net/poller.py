@@ -23,7 +23,7 @@ import select
 from contextlib import suppress
 from contextvars import copy_context
 from time import perf_counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _log = logging.getLogger("trio_amqp10.pump")
+
+_select: Final[Any] = select
+"""The module, of which type checkers know ``epoll`` on Linux only."""
 
 _MOST: Final = 64
 """The most sockets that are read in one pass."""
@@ -144,7 +147,7 @@ class _Poller:
     """The two tasks of one ``trio.run``."""
 
     def __init__(self) -> None:
-        self._epoll: select.epoll | None = None
+        self._epoll: Any = None
         self._scope = trio.CancelScope()
         self._watched: dict[int, PolledSocket] = {}
         self._to_write: list[PolledSocket] = []
@@ -154,10 +157,10 @@ class _Poller:
     def add(self, number: int, socket: PolledSocket) -> None:
         """Watch a socket."""
         if self._epoll is None:
-            self._epoll = select.epoll()
+            self._epoll = _select.epoll()
             self._scope = trio.CancelScope()
             trio.lowlevel.spawn_system_task(self._read, self._epoll, name="trio_amqp10 reader of sockets")
-        self._epoll.register(number, select.EPOLLIN)
+        self._epoll.register(number, _select.EPOLLIN)
         self._watched[number] = socket
         self._scope.shield = True
 
@@ -170,7 +173,7 @@ class _Poller:
                 self._epoll.unregister(number)
             self._scope.shield = bool(self._watched)
 
-    async def _read(self, epoll: select.epoll) -> None:
+    async def _read(self, epoll: Any) -> None:
         try:
             with self._scope:
                 while True:
