@@ -58,6 +58,7 @@ _GROUPS: Final = {
     "stream": ("Bodies in pieces", None),
     "latency": ("One message at a time", None),
     "queue": ("Through a queue", "queue"),
+    "store": ("A store", None),
     "growth": ("Many links, connections and messages", "growth"),
     "memory": ("Memory", None),
     "codec": ("The codec alone", None),

@@ -27,6 +27,7 @@ SLOW = {
     "celery",
     "memory",
     "memory-091",
+    "store-restart",
     "growth-depth",
     "growth-connections",
     "growth-links",

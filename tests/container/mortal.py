@@ -18,11 +18,11 @@ from trio_amqp10.net import dialling_base
 from trio_amqp10.testing import Line, open_network
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterable
 
     import pytest
 
-    from trio_amqp10.broker.stores.base import Batch, Done, Row, StoreTable
+    from trio_amqp10.broker.stores.base import Batch, Cell, Done, Found, Page, PartTotals, Row, StoreTable
     from trio_amqp10.net.urls import Url
 
 LIMITS = amqp.Limits(max_frame_size=512)
@@ -68,6 +68,21 @@ class Mortal:
 
     def rows(self, table: StoreTable) -> list[Row]:
         return self._disk.rows(table)
+
+    def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
+        return self._disk.totals(table)
+
+    def last_key(self, table: StoreTable) -> int:
+        return self._disk.last_key(table)
+
+    def pick(self, table: StoreTable, keys: Iterable[int]) -> list[Row]:
+        return self._disk.pick(table, keys)
+
+    def read(self, page: Page) -> list[Row]:
+        return self._disk.read(page)
+
+    def fetch(self, page: Page, found: Found) -> None:
+        self._disk.fetch(page, found)
 
     def write(self, batch: Batch, done: Done) -> None:
         if self.dead:  # Its connections are cut, so an acceptance that it sends now reaches no peer.
@@ -121,7 +136,7 @@ class House:
         self.lives += 1
         last = self._last if self.lives == 1 else None
         self.store = Mortal(self.disk, last, done=self._done, die=self.die)
-        self.container = amqp.Container("house", store=self.store)  # type: ignore[arg-type]
+        self.container = amqp.Container("house", store=self.store)
         self.container.add_queue("dead", durable=True)
         self.queue = self.container.add_queue("q", durable=True, dead_letter="dead")
 

@@ -100,6 +100,16 @@ async def test_container_loses_nothing_that_it_accepted_when_it_is_killed(tmp_pa
     }
 
 
+async def test_container_loses_nothing_when_it_is_killed_while_it_reads_its_store(tmp_path: Path) -> None:
+    plan = Plan(kills=3, senders=2, receivers=2, controllers=1, least=0.1, most=0.3, stock=3000)
+    with trio.fail_after(180):
+        tally = await run(tmp_path / "store", plan)
+    counts = tally.counts()
+    assert counts["kills"] == 4
+    assert counts["accepted"] > 6000
+    assert not tally.faults(), counts
+
+
 async def test_nothing_is_lost_or_doubled_exactly_once_when_the_container_is_killed(tmp_path: Path) -> None:
     with trio.fail_after(180):
         tally = await kill_servers(tmp_path / "store", 2, "exactly-once")

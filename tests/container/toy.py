@@ -138,6 +138,8 @@ class ToyPeer(ConnectedPeerBase):
                 """The peer has gone before its first line."""
             finally:
                 self._container.leave(self)
+                with trio.CancelScope(shield=True):
+                    await self.pump.finished.wait()
 
     def close(self, condition: str, description: str, info: Mapping[Any, Any] | None = None) -> None:
         self.engine.closing = True

@@ -105,6 +105,7 @@ def container_with_queue() -> Container:
     container.add_queue("spare")
     container.add_queue("gone")
     container.add_topic("news")
+    container.add_management()
     return container
 
 
@@ -614,6 +615,7 @@ _AMQP10: Final = LossScript(
         "Connection.open_requester": LossCall(
             lambda s: entered(s.connection.open_requester("q")), is_entered
         ),
+        "Connection.open_management": LossCall(lambda s: entered(s.connection.open_management()), is_entered),
         "Connection.open_transaction": LossCall(
             lambda s: entered(s.connection.open_transaction()), is_entered, _DOUBT_10
         ),
@@ -653,7 +655,7 @@ _AMQP10: Final = LossScript(
     plumbing=frozenset(
         {
             *("wait", "opened", "begun", "attached", "wait_recovered", "hang_up", "take_replies", "head"),
-            *("next_incoming_link", "open_redirected", "put_token"),
+            *("next_incoming_link", "open_redirected", "put_token", "session_to_attach"),
         }
     ),
 )

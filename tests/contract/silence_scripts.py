@@ -130,6 +130,11 @@ async def _requester(connection: Any, silence: Callable[[], None]) -> None:
     await _enter(connection.open_requester("q"))
 
 
+async def _management(connection: Any, silence: Callable[[], None]) -> None:
+    silence()
+    await _enter(connection.open_management())
+
+
 async def _declare(connection: Any, silence: Callable[[], None]) -> None:
     silence()
     await _enter(connection.open_transaction())
@@ -205,6 +210,7 @@ def _amqp10(dialect: str) -> Silence:
         "Session.open_sender": partial(_link_of_session, kind="open_sender"),
         "Session.open_receiver": partial(_link_of_session, kind="open_receiver"),
         "Connection.open_requester": _requester,
+        "Connection.open_management": _management,
         "Connection.put_token": _put_token,
         "Sender.resume": partial(_resume, kind="open_sender"),
         "Receiver.resume": partial(_resume, kind="open_receiver"),
@@ -227,6 +233,7 @@ def _amqp10(dialect: str) -> Silence:
         "Connection.wait_closed": _PROGRAM,
         "Connection.wait_recovered": "dials again, as long as ``reconnect`` says",
         "Connection.hang_up": "a second at most; a dial that fails calls it",
+        "Connection.session_to_attach": "waits as ``Session.begun``",
         "Session.wait": _OWN,
         "Sender.attached": "entering the link waits for it",
         "Sender.send": _PROGRAM,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
+import select
+import socket
+import struct
 from collections import deque
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,7 +15,8 @@ import trio
 from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
-from trio_amqp10.net.pump import Pump
+from trio_amqp10.net.poller import _current_poller
+from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.scheduled_call import ScheduledCall
 from trio_amqp10.net.waiters import Waiter
 
@@ -20,6 +24,30 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
 PATIENCE = 10.0
+KINDS = ["memory", "socket", "polled socket"]
+
+Pair = tuple[trio.abc.HalfCloseableStream, trio.abc.HalfCloseableStream]
+
+
+def socket_pair() -> tuple[trio.SocketStream, trio.SocketStream]:
+    one, two = (trio.SocketStream(trio.socket.from_stdlib_socket(raw)) for raw in socket.socketpair())
+    return one, two
+
+
+@pytest.fixture(params=KINDS)
+async def pair(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Pair]:
+    """Two streams that are connected; the pump reads a polled socket without a task."""
+    if request.param == "memory":
+        yield memory_stream_pair()
+        return
+    if request.param == "socket":
+        monkeypatch.delattr(select, "epoll", raising=False)
+    elif not hasattr(select, "epoll"):
+        pytest.skip("only Linux has epoll")
+    pair = socket_pair()
+    yield pair
+    for stream in pair:
+        await trio.aclose_forcefully(stream)
 
 
 class Lines:
@@ -108,6 +136,8 @@ class Owner:
         self.events: list[str] = []
         self.overs = 0
         self.pump = Pump(self.engine, stream, self.events.append, self.on_over, write_stall)
+        if isinstance(stream, trio.SocketStream):
+            self.pump.read_size = READ_SIZE
 
     def on_over(self) -> None:
         self.overs += 1
@@ -127,8 +157,8 @@ async def read(stream: trio.abc.Stream) -> bytes:
     return bytes(await stream.receive_some(1000))
 
 
-async def test_pump_moves_octets_and_tells_events() -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_moves_octets_and_tells_events(pair: Pair) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await theirs.send_all(b"one\ntwo\nthr")
@@ -143,8 +173,8 @@ async def test_pump_moves_octets_and_tells_events() -> None:
     assert owner.overs == 1
 
 
-async def test_pump_writes_once_what_was_said_in_one_pass() -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_writes_once_what_was_said_in_one_pass(pair: Pair) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await wait_all_tasks_blocked()
@@ -154,8 +184,8 @@ async def test_pump_writes_once_what_was_said_in_one_pass() -> None:
         assert await read(theirs) == b"x" * 100
 
 
-async def test_pump_wakes_what_was_touched() -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_wakes_what_was_touched(pair: Pair) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     waiter = Waiter()
     woken: list[None] = []
@@ -174,8 +204,8 @@ async def test_pump_wakes_what_was_touched() -> None:
         assert woken
 
 
-async def test_pump_handles_the_timer_at_the_deadline(autojump_clock: MockClock) -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_handles_the_timer_at_the_deadline(pair: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await theirs.send_all(b"x\n")
@@ -210,12 +240,12 @@ async def test_pump_is_one_task_when_nothing_was_said_for_a_second(autojump_cloc
         assert await read(theirs) == b"Y\n"
 
 
-async def test_pump_that_rests_ends_when_it_is_cancelled(autojump_clock: MockClock) -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_that_rests_ends_when_it_is_cancelled(pair: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running() as nursery:
         await trio.sleep(2)
-        assert len(nursery.child_tasks) == 1
+        assert len(nursery.child_tasks) <= 1
         owner.pump.cancel()
         await owner.pump.finished.wait()
     assert await read(theirs) == b""
@@ -291,8 +321,10 @@ async def test_pump_flushes_what_is_to_be_said() -> None:
         await owner.pump.flushed()
 
 
-async def test_pump_has_the_peer_read_the_last_words_after_a_fault(autojump_clock: MockClock) -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_has_the_peer_read_the_last_words_after_a_fault(
+    pair: Pair, autojump_clock: MockClock
+) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await theirs.send_all(b"boo\nand more\n")
@@ -308,8 +340,8 @@ async def test_pump_has_the_peer_read_the_last_words_after_a_fault(autojump_cloc
         assert trio.current_time() - began <= 1.0
 
 
-async def test_pump_says_eof_to_the_engine() -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_says_eof_to_the_engine(pair: Pair) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await theirs.send_all(b"x\n")
@@ -463,9 +495,9 @@ async def test_pump_ends_when_the_stream_fails_on_its_way_out(
 )
 @pytest.mark.logs_errors
 async def test_pump_ends_and_tells_the_log_when_the_engine_has_a_bug(
-    call: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+    pair: Pair, call: str, autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    ours, theirs = memory_stream_pair()
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running():
         await theirs.send_all(f"!{call}\n".encode())
@@ -480,8 +512,10 @@ async def test_pump_ends_and_tells_the_log_when_the_engine_has_a_bug(
 
 
 @pytest.mark.logs_errors
-async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(caplog: pytest.LogCaptureFixture) -> None:
-    ours, _theirs = memory_stream_pair()
+async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, _theirs = pair
     owner = Owner(ours)
 
     def ask_too_much() -> None:
@@ -496,8 +530,10 @@ async def test_pump_takes_an_order_that_nobody_gave_for_a_bug(caplog: pytest.Log
 
 @pytest.mark.parametrize("event", ["told", "woken"])
 @pytest.mark.logs_errors
-async def test_pump_ends_when_its_owner_has_a_bug(event: str, caplog: pytest.LogCaptureFixture) -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_ends_when_its_owner_has_a_bug(
+    pair: Pair, event: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
 
     class Clumsy:
@@ -519,8 +555,8 @@ async def test_pump_ends_when_its_owner_has_a_bug(event: str, caplog: pytest.Log
     assert isinstance(owner.pump.failure, KeyError)
 
 
-async def test_pump_is_not_cancelled_with_who_started_it(autojump_clock: MockClock) -> None:
-    ours, theirs = memory_stream_pair()
+async def test_pump_is_not_cancelled_with_who_started_it(pair: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = pair
     owner = Owner(ours)
     async with owner.running() as nursery:
         nursery.cancel_scope.cancel()
@@ -588,3 +624,246 @@ async def test_pump_closes_its_stream_when_its_reader_does_not_end_in_time(autoj
         owner.pump.wake_writer()
         await owner.pump.finished.wait()
         assert stream.closed
+
+
+@pytest.fixture
+async def sockets() -> AsyncGenerator[Pair]:
+    """Two sockets that are connected by TCP; the pump reads one without a task."""
+    if not hasattr(select, "epoll"):
+        pytest.skip("only Linux has epoll")
+    [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with listener:
+        ours = await trio.open_tcp_stream(*listener.socket.getsockname())
+        theirs = await listener.accept()
+    async with ours, theirs:
+        yield ours, theirs
+
+
+async def test_pump_needs_no_task_for_an_idle_socket(sockets: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running() as nursery:
+        for _ in range(3):
+            await theirs.send_all(b"x\n")
+            assert await read(theirs) == b"X\n"
+            await wait_all_tasks_blocked()
+            assert len(nursery.child_tasks) == 0
+        owner.engine.say(b"word")
+        owner.pump.wake_writer()
+        assert not owner.pump.finished.is_set()
+        await owner.pump.flushed()
+        assert await read(theirs) == b"word"
+        assert len(nursery.child_tasks) == 0
+        assert await read(theirs) == b"HELLO?\n"
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 0
+
+
+async def test_pump_reads_with_a_task_until_the_peer_is_trusted(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    owner.pump.read_size = 16 * 1024
+    async with owner.running() as nursery:
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+        owner.pump.read_size = READ_SIZE
+        await theirs.send_all(b"y\n")
+        assert await read(theirs) == b"Y\n"
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 0
+
+
+async def test_pump_asks_once_for_octets_that_the_engine_reports_while_it_returns_them(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    asked: list[bytes] = []
+
+    def data_to_send() -> bytes | None:
+        owner.pump.wake_writer()
+        asked.append(b"word" if not asked else b"")
+        return asked[-1]
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        owner.engine.data_to_send = data_to_send  # type: ignore[method-assign]
+        owner.pump.wake_writer()
+        assert await read(theirs) == b"word"
+        await wait_all_tasks_blocked()
+        assert len(asked) == 1
+
+
+async def test_pump_waits_for_an_engine_that_may_have_output_and_has_none(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        owner.engine.has_output = lambda: True  # type: ignore[method-assign]
+        owner.pump.wake_writer()
+        with trio.fail_after(5):
+            await wait_all_tasks_blocked()
+        owner.engine.say(b"word")
+        owner.pump.wake_writer()
+        assert await read(theirs) == b"word"
+
+
+async def test_pump_writes_what_the_objects_say_that_a_write_wakes(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+
+    class Eager:
+        def wake(self) -> None:
+            owner.engine.say(b"more")
+            owner.pump.wake_writer()
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        for said in (b"word", b""):
+            await wait_all_tasks_blocked()
+            owner.engine.say(said)
+            owner.engine.touched.append(Eager())
+            owner.pump.wake_writer()
+            await wait_all_tasks_blocked()
+            assert await read(theirs) == said + b"more"
+
+
+async def test_pump_writes_what_the_objects_say_that_its_timer_wakes(
+    pair: Pair, autojump_clock: MockClock
+) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+
+    class Eager:
+        def wake(self) -> None:
+            owner.engine.say(b"more")
+            owner.pump.wake_writer()
+
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await trio.sleep(PATIENCE - 1)
+        owner.engine.touched.append(Eager())
+        with trio.fail_after(2):
+            assert (await read(theirs))[:4] == b"more"
+
+
+async def test_pump_that_is_cancelled_by_an_event_reads_no_more(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        owner.pump._on_event = lambda _: owner.pump.cancel()
+        await theirs.send_all(b"x\n")
+        await owner.pump.finished.wait()
+        assert not _current_poller()._watched
+    assert owner.pump.failure is None
+
+
+@pytest.mark.parametrize("size", [10, 64 * 1024, 1_000_000])
+async def test_pump_moves_as_many_octets_as_there_are(size: int, pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    got = bytearray()
+    async with owner.running() as nursery:
+        await theirs.send_all(b"x\n")  # the pump rests after this
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        nursery.start_soon(theirs.send_all, b"y" * size + b"\nbye\n")
+        await wait_all_tasks_blocked()
+        while data := await theirs.receive_some(100_000):
+            got += data
+    assert got == b"Y" * size + b"\nBYE\n"
+
+
+async def test_pump_gives_up_a_socket_whose_peer_does_not_read(
+    sockets: Pair, autojump_clock: MockClock
+) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours, write_stall=30.0)
+    began = trio.current_time()
+    async with owner.running() as nursery:
+        await theirs.send_all(b"x\n")
+        await wait_all_tasks_blocked()
+        owner.engine.say(bytes(10_000_000))
+        owner.pump.wake_writer()
+        await wait_all_tasks_blocked()
+        assert len(nursery.child_tasks) == 1
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, TimeoutError)
+    assert 30 <= trio.current_time() - began <= 31.1
+
+
+async def test_pump_reports_that_its_socket_was_reset(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        assert isinstance(theirs, trio.SocketStream)
+        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await theirs.aclose()
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, trio.BrokenResourceError)
+    assert "reset by peer" in str(owner.pump.failure)
+    assert "transport_lost" in owner.engine.calls
+
+
+async def test_pump_notices_at_its_next_write_that_its_socket_was_closed(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        await ours.aclose()
+        owner.engine.say(b"word")
+        owner.pump.wake_writer()
+        await owner.pump.finished.wait()
+    assert isinstance(owner.pump.failure, trio.ClosedResourceError)
+
+
+@pytest.mark.parametrize("end", ["cancel", "close", "eof", "bye", "boo"])
+@pytest.mark.parametrize("passes", range(12))
+async def test_pump_can_end_in_any_pass(end: str, passes: int, pair: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"one\ntwo\n")
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+            owner.engine.say(b"word\n")
+            owner.pump.wake_writer()
+        if end == "cancel":
+            owner.pump.cancel()
+        elif end == "close":
+            owner.engine.receive_eof(0)
+            owner.pump.wake_writer()
+        elif end == "eof":
+            await theirs.send_eof()
+        else:
+            await theirs.send_all(f"{end}\n".encode())
+        await owner.pump.finished.wait()
+    assert not _current_poller()._watched
+    with pytest.raises((trio.BrokenResourceError, trio.ClosedResourceError)):
+        await ours.send_all(b"x")
+
+
+@pytest.mark.parametrize("passes", range(8))
+async def test_pump_that_ends_while_octets_come_reads_no_more(passes: int, sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        owner.engine.receive_eof(0)
+        owner.pump.wake_writer()
+        for _ in range(passes):
+            await trio.lowlevel.checkpoint()
+        with suppress(trio.BrokenResourceError):
+            await theirs.send_all(b"x\n")
+        await owner.pump.finished.wait()
+        assert not _current_poller()._watched

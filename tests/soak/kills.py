@@ -56,6 +56,7 @@ class Plan:
         kills: how often the server is killed.
         senders, receivers, controllers: tasks; those of the last kind send in transactions.
         least, most: seconds between two kills.
+        stock: messages that are in each queue before the first kill, which each later life reads page by page.
         seed: of the times of the kills, and of what they hit.
     """
 
@@ -65,6 +66,7 @@ class Plan:
     controllers: int = 2
     least: float = 0.3
     most: float = 1.5
+    stock: int = 0
     seed: int = 0
 
 
@@ -281,6 +283,18 @@ class Load:
         if loss is not None:
             raise loss
 
+    async def stock(self, conn: amqp.Connection, address: str, count: int) -> None:
+        """Send so many messages, and have all of them accepted."""
+        async with conn.open_sender(address) as sender:
+            names: list[str] = []
+            for _ in range(count):
+                message = self._message(address)
+                names.append(str(message.message_id))
+                await sender.transmit(message)
+            await sender.flush()
+        for name in names:
+            self.tally.accept(name)
+
     async def _outcome(self, delivery: amqp.OutgoingDelivery, name: str, limit: trio.Semaphore) -> None:
         with contextlib.suppress(*LOSSES):
             if isinstance(await delivery.outcome(), amqp.Accepted):
@@ -324,6 +338,13 @@ async def run(path: Path, plan: Plan) -> Tally:
     load = Load(server, tally)
     code: int | None = None
     try:
+        if plan.stock:
+            async with amqp.open_connection(server.url) as conn:
+                for address in QUEUES:
+                    await load.stock(conn, address, plan.stock)
+            await server.end(signal.SIGKILL)
+            tally.kill()
+            await server.start()
         async with trio.open_nursery() as receivers:
             for number in range(plan.receivers):
                 receivers.start_soon(load.forever, load.receive, QUEUES[number % 2], None)

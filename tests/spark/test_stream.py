@@ -154,7 +154,7 @@ CHANGES: tuple[dict[str, str], ...] = (
     },
     {"includeRaw": "true", "propertyTypes": "true", "bodyJson": "true", "selector": "TRUE"}
     | {"spool.transport": "inline", "minPartitions": "3", "maxRowsPerTrigger": "2"},
-    {"maps": "false", "propertyColumns": "n long", "onDecodeError": "reject"}
+    {"maps": "false", "propertyColumns": "n long", "onDecodeError": "reject", "sourceColumns": "true"}
     | {"lanes": "2", "backlogDelay": "5s"},
     {"durable": "true", "linkName": "mine", "containerId": "pipeline"}
     | {"dedup": "message-id", "dedup.window": "5000"},

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar
 
+from trio_amqp10.amqp10.message import Message  # noqa: TC001 - the manual reads annotations
+
 from .blocking_bridge import Opened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from trio_amqp10.amqp10.message import Message
     from trio_amqp10.container.management.listing import Page
     from trio_amqp10.container.management.remote_listing import RemoteListing as AsyncListing
     from trio_amqp10.container.management.remote_listing import RemoteReading as AsyncReading

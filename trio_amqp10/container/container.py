@@ -125,7 +125,7 @@ class Container(HandlerDecorators):
             peer asks for (3.5.6); a day. A peer that asks for the expiry policy ``never`` is answered
             ``connection-close`` and this time. None for no limit.
         memory_limit: octets that messages may take in memory, each with 512 more for its overhead. Stored messages count
-            too, because they are also held in memory. Above the limit no credit is given, and messages that peers still
+            while they are in memory, too. Above the limit no credit is given, and messages that peers still
             send are rejected with ``amqp:resource-limit-exceeded``, until less than nine tenths of it is used; consumers
             continue. ``"auto"`` is 40 % of the memory that the process may use by its cgroup, ``RLIMIT_AS`` and the
             machine. None for no limit.
@@ -437,6 +437,12 @@ class Container(HandlerDecorators):
 
     def _read_store(self, message_store: MessageStore) -> None:
         self._recovered = True
+        if message_store.stored:
+            _log.info(
+                "%r: the store has %d messages; the heads of the queues are read now",
+                self,
+                message_store.stored,
+            )
         self.termini.restore()
         for node in list(self.nodes.values()):
             node.recover()

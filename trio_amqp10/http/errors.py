@@ -22,6 +22,8 @@ _ERRORS: Final = {
     "not-found": (404, "not_found"),
     "refused": (422, "refused"),
     "store-failed": (500, "store_failed"),
+    "not-implemented": (501, "not_implemented"),
+    "other": (502, "bad_gateway"),
 }
 """The status and the word of RabbitMQ for each reason of ``ManagementError``."""
 

@@ -21,6 +21,11 @@ one scope, and one ``ScheduledCall`` for all its deadlines: a scope with a deadl
 fifth of the time of a message that is sent alone. The call may come early but never late: if nothing is due yet, it is
 scheduled again. So a deadline that only moves to a later time, as that of a write, costs one assignment.
 
+A plain socket on Linux needs neither task as long as nothing takes time: ``poller`` has one reader and one writer for all such
+sockets of a ``trio.run``, and calls ``_read_now`` and ``_write_now``. Each does the usual, or starts the task, which does all else: a peer
+that has not opened yet, more than one slice, a write for which the socket has no room, a deadline, and every end. The task ends when
+there is nothing left that takes time. So an idle connection has no task.
+
 One read may bring 256 KiB, which can take a third of a second to process. So the engine takes it in slices, and other
 tasks run between two slices, whatever the peer sends. Connections that have more than a slice to read, or whose peer is
 not trusted with more than a small read yet, take turns (see ``read_turns``): a hundred simultaneous handshakes take a hundred
@@ -48,6 +53,7 @@ import trio
 from trio_amqp10.core.errors import AmqpError, LocalProtocolError
 
 from .frame_logging import new_frame_log
+from .poller import polled_socket
 from .read_turns import ReadTurn
 from .scheduled_call import ScheduledCall
 from .waiters import OneShotEvent, Waiter
@@ -56,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .engine_interface import Engine, Wakeable
+    from .poller import PolledSocket
 
 READ_SIZE: Final = 256 * 1024
 """Octets of one read from a trusted peer: many frames for one system call."""
@@ -64,6 +71,18 @@ _FIRST_READ_SIZE: Final = 16 * 1024
 """Octets of one read from a peer that is not authenticated yet.
 
 This bounds the memory that any peer can make us use.
+"""
+
+_POLLED_READ_SIZE: Final = 64 * 1024
+"""Octets of one read without a task.
+
+The allocator maps and unmaps the memory of a larger read, each time.
+"""
+
+_BUSY_READ_SIZE: Final = 16 * 1024
+"""Octets of one read after which a reader goes on.
+
+More are likely to come at once.
 """
 
 _LINGER: Final = 1.0
@@ -107,6 +126,11 @@ def _nothing(*_: object) -> None:
     """Do nothing: the callback of a pump that has finished."""
 
 
+def _always() -> bool:
+    """Return True: an engine without ``wants_data`` always wants data."""
+    return True
+
+
 class Pump:
     """One engine on one stream.
 
@@ -127,6 +151,7 @@ class Pump:
     __slots__ = (
         "_awaits_eof",
         "_brake",
+        "_collecting",
         "_due",
         "_ended_at",
         "_engine",
@@ -148,11 +173,13 @@ class Pump:
         "_sending",
         "_sleeper",
         "_slicing",
+        "_socket",
         "_stopped",
         "_stream",
         "_taking",
         "_totals",
         "_turn",
+        "_unsent",
         "_wants_data",
         "_woken",
         "_write_stall",
@@ -179,16 +206,21 @@ class Pump:
         self._on_over = on_over
         self._write_stall = inf if write_stall is None else write_stall
         self._woken = False
+        self._collecting = False  # the engine returns all its octets, and may report output meanwhile
         self._slicing = False  # the engine takes a read in slices, and the writer waits for the last of them
         self._idle = False
         self._lost = False
-        self._wants_data: Callable[[], bool] | None = getattr(engine, "wants_data", None)
+        self._wants_data: Callable[[], bool] = getattr(engine, "wants_data", _always)
         self._awaits_eof: Callable[[], bool] | None = getattr(engine, "awaits_eof", None)
         self._held_back = False  # the reader waits in ``_brake``, because the engine wants no data
         self._brake = Waiter()
         self._flushed = Waiter()
         self._sleeper = Waiter()
-        self._reader = trio.CancelScope(shield=True)
+        self._socket: PolledSocket | None = None  # None: the stream needs tasks to be read and written
+        self._unsent: bytes = b""  # octets of a write for which the socket had no room
+        self._reader: trio.CancelScope | None = (
+            None  # None: there is no reader; the poller watches the socket
+        )
         self._reading = True
         self._turn = ReadTurn()
         self._taking = False  # the reader is in ``_take``, and will wake ``_rest`` itself
@@ -210,10 +242,15 @@ class Pump:
         self.read_size: int = _FIRST_READ_SIZE
 
     def start(self, nursery: trio.Nursery) -> None:
-        """Start the tasks in ``nursery``, which must outlive the connection."""
+        """Start in ``nursery``, which must stay open until ``finished`` is set."""
         self._nursery = nursery
-        nursery.start_soon(self._read)
-        nursery.start_soon(self._write, _REST)
+        self._socket = polled_socket(self._stream, self._read_now, self._write_now)
+        self._start_reader()
+        if self._socket is None:
+            nursery.start_soon(self._write, _REST)
+        else:
+            self._rests = True
+            self.wake_writer()
 
     def wake_writer(self) -> None:
         """Make the writer look at the engine again.
@@ -222,17 +259,32 @@ class Pump:
         """
         self._woken = True
         self._idle = False
-        if self._slicing:
+        if self._slicing or self._collecting:
             return
         if self._held_back:
             self._brake.wake()
-        if self._rests:
-            self._resume(_REST)
-        else:
+        if not self._rests:
             self._sleeper.wake()
+        elif self._socket is not None:
+            self._socket.write_soon()
+        else:
+            self._resume(_REST)
+
+    def _start_reader(self) -> None:
+        assert self._nursery is not None
+        self._reader = trio.CancelScope(shield=True)
+        self._nursery.start_soon(self._read)
+
+    def _stop_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.cancel()
+        elif self._socket is not None:
+            self._socket.unwatch()
+            self._reading = False
+            self._flushed.wake()
 
     def _resume(self, patience: float) -> None:
-        """Start a writer if the last one has ended to save memory."""
+        """Start a writer if there is none."""
         if self._rests:
             assert self._nursery is not None
             self._rests = False
@@ -261,7 +313,7 @@ class Pump:
     def cancel(self) -> None:
         """Stop at once: nothing more is read or written."""
         self._stopped = True
-        self._reader.cancel()
+        self._stop_reader()
         if self._writer is not None:
             self._writer.cancel()
         self._resume(0.0)  # to close the stream
@@ -393,35 +445,79 @@ class Pump:
         self._fail(cause)
         self.feed(self._engine.transport_lost)
 
+    def _read_now(self) -> None:
+        """Read without a task: the poller found the socket readable.
+
+        What may take time starts a reader: more octets than one read or one slice, a peer that must take turns, an engine that wants no
+        data, and the end of the stream.
+        """
+        socket, turn, totals = self._socket, self._turn, self._totals
+        assert socket is not None
+        data: bytes | None = b""
+        if not turn.due and self._rest is None and self._wants_data():
+            try:
+                data = socket.receive(_POLLED_READ_SIZE)
+            except trio.BrokenResourceError as lost:
+                self._lose(lost)
+        if data is None:
+            return
+        if data:
+            totals.reads += 1
+            totals.octets_in += len(data)
+            began = turn.began()
+            self.feed(self._engine.receive_slice, data, trio.current_time())
+            turn.charge(began)
+        needs_time = len(data) in (0, _POLLED_READ_SIZE) or self._engine.has_input()
+        if needs_time and self._reading:
+            socket.unwatch()
+            self._start_reader()
+
     async def _read(self) -> None:
-        engine, stream, totals = self._engine, self._stream, self._totals
+        assert self._reader is not None
+        rests = False
         try:
             with self._reader:
-                while True:
-                    if self._wants_data is not None:
-                        await self._until_wanted(self._wants_data)
-                    try:
-                        data = await stream.receive_some(self.read_size)
-                    except Exception as lost:  # BrokenResourceError; a user's own stream may raise others
-                        self._lose(lost)
-                        return
-                    if not data:
-                        self.feed(engine.receive_eof, trio.current_time())
-                        return
-                    totals.reads += 1
-                    totals.octets_in += len(data)
-                    await self._take(bytes(data))
-                    del data  # otherwise an idle connection would keep its last read in memory
+                rests = await self._read_all()
         finally:
             self._turn.release()
-            self._reading = False
-            self._flushed.wake()
+            if rests:
+                self._reader = None
+            else:
+                self._reading = False
+                self._flushed.wake()
 
-    async def _until_wanted(self, wants_data: Callable[[], bool]) -> None:
-        """Wait while the engine wants no data; then let it read its own input first."""
+    async def _read_all(self) -> bool:
+        """Read to the end of the stream; return True if the poller reads on instead."""
+        engine, stream, totals, socket = self._engine, self._stream, self._totals, self._socket
+        await self._until_wanted()
+        while True:
+            try:
+                data = await stream.receive_some(self.read_size)
+            except Exception as lost:  # BrokenResourceError; a user's own stream may raise others
+                self._lose(lost)
+                return False
+            if not data:
+                self.feed(engine.receive_eof, trio.current_time())
+                return False
+            totals.reads += 1
+            totals.octets_in += len(data)
+            is_busy = len(data) >= _BUSY_READ_SIZE
+            await self._take(bytes(data))
+            del data  # otherwise an idle connection would keep its last read in memory
+            await self._until_wanted()
+            if socket is not None and not is_busy and self._may_be_polled() and socket.watch():
+                return True
+
+    def _may_be_polled(self) -> bool:
+        """Whether the peer is trusted, takes no turns now, and is to be read on."""
+        assert self._reader is not None
+        return self.read_size >= READ_SIZE and not self._turn.due and not self._reader.cancel_called
+
+    async def _until_wanted(self) -> None:
+        """Let the engine read its own input first; wait while it wants no data."""
         try:
             while self.failure is None:
-                if not wants_data():
+                if not self._wants_data():
                     self._held_back = True
                     await self._brake.wait()
                     self._held_back = False
@@ -456,7 +552,7 @@ class Pump:
                     began = turn.began()
                     self._settle_rest()
                     turn.charge(began)
-                if not engine.has_input() or not (self._wants_data is None or self._wants_data()):
+                if not engine.has_input() or not self._wants_data():
                     break  # if the engine wants no data, ``_until_wanted`` continues with its input
                 await turn.next()
                 data = b""
@@ -481,7 +577,7 @@ class Pump:
             if not self._rests:
                 if self._scheduled is not None:
                     self._scheduled.cancel()
-                self._reader.cancel()
+                self._stop_reader()
                 await self._close_stream()
                 began = self._turn.began()
                 self.feed(self._engine.transport_lost)
@@ -498,7 +594,7 @@ class Pump:
 
         Otherwise the garbage collector must find them, by a pass over all objects of the process.
         """
-        self._on_event, self._on_over = _nothing, _nothing
+        self._on_event, self._on_over, self._socket = _nothing, _nothing, None
         failure = self.failure
         while failure is not None:
             failure.__traceback__ = None  # its frames hold the pump, which holds the failure
@@ -510,23 +606,61 @@ class Pump:
         Idle means that the writer was not woken for ``patience`` seconds: then it ends, and ``_rests`` is set.
         """
         with self._shield() as scope:
-            while (data := self._octets()) is not None and not self._stopped:
+            while not self._stopped and (data := self._octets()) is not None:
                 if data:
                     if not await self._send(data):
                         return
                     if self._woken or self._engine.has_output():
                         continue
-                if await self._sleep(patience):
-                    patience = _REST
+                if self._woken or (patience and await self._sleep(patience)):
+                    patience = _REST if self._socket is None else 0.0
                 elif (due := self._due_in_engine()) <= trio.current_time():
                     self.feed(self._engine.handle_timer, trio.current_time())
                 else:
                     self._writer, self._rests = None, True
-                    self._due = due
-                    self._schedule(due)
+                    self._rest_until(due)
                     return
         if scope.cancelled_caught and not self._stopped:
             self._lose(TimeoutError(f"the peer read nothing for {self._write_stall:g} s"))
+
+    def _write_now(self) -> None:
+        """Write the engine's octets without a task.
+
+        What may take time starts a writer: octets for which the socket has no room, a failure, and the end.
+        """
+        if not self._rests:
+            return  # ``cancel`` has started a writer since ``wake_writer``
+        try:
+            data = None if self._stopped or self.failure is not None else self._octets()
+            if data is not None and self._is_sent(data):
+                if self._woken or (data and self._engine.has_output()):
+                    self.wake_writer()
+                else:
+                    self._rest_until(self._due_in_engine())
+                return
+        except Exception as bug:
+            self._break(bug)
+        self._resume(0.0)
+
+    def _is_sent(self, data: bytes) -> bool:
+        """Send octets, if there are any; return whether the socket took all of them."""
+        if not data:
+            return True
+        assert self._socket is not None
+        sent = self._socket.send(data)
+        self._totals.octets_out += sent
+        if sent < len(data):
+            self._unsent = data[sent:]
+            return False
+        self._totals.writes += 1
+        return True
+
+    def _rest_until(self, due: float) -> None:
+        """Note that all is written; a writer starts at ``due``, if none did before."""
+        self._idle = True
+        self._flushed.wake()
+        self._due = due
+        self._schedule(due)
 
     async def _sleep(self, patience: float) -> bool:
         """Wait until the writer is woken or a deadline comes; return whether it was woken.
@@ -556,8 +690,13 @@ class Pump:
         """Return the octets to write, as ``data_to_send`` does."""
         self._woken = False
         self._idle = False
+        if self._unsent:
+            unsent, self._unsent = self._unsent, b""
+            return unsent
         began = self._turn.began()
+        self._collecting = True
         data = self._engine.data_to_send()
+        self._collecting = self._woken = False
         if self._rest is None:
             self._wake(self._engine.take_touched())
         if not data:

@@ -8,8 +8,14 @@ import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10 import StoreError, StoreTable
+from trio_amqp10.broker.stores.base import Division
 
 THINGS = StoreTable("things", ("id", "name", "octets"))
+PARCELS = StoreTable(
+    "parcels",
+    ("id", "town", "place", "octets", "until"),
+    division=Division(part="town", place="place", weight="octets", marked="until", bits=1),
+)
 
 
 async def write(store: amqp.Store, batch: Any) -> StoreError | None:

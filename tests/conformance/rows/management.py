@@ -17,8 +17,8 @@ REQUIREMENTS = [
         "no identity",
         "top_names_the_management_node_itself_in_its_requests",
         mutants=(
-            Change('    "type": "org.amqp.management",\n', ""),
-            Change('    "name": "self",\n', ""),
+            Change('{"type": "org.amqp.management", "name": "self"}', '{"name": "self"}'),
+            Change('{"type": "org.amqp.management", "name": "self"}', '{"type": "org.amqp.management"}'),
         ),
         gap="the container takes such requests without a type and a name too",
     ),

@@ -16,7 +16,7 @@ from .conftest import amqp10
         (("receive", "amqp://h/q", "--count", "all"), "'all': expected a whole number, at least 1"),
         (("serve", "--store", "s3://bucket/x"), "'--store': 's3://bucket/x' is a URI of the scheme 's3'"),
         (("serve", "--users", "dbfs:/x"), "'--users': 'dbfs:/x' is a URI of the scheme 'dbfs'"),
-        (("top", "--spool", "gs:/x"), "'--spool': 'gs:/x' is a URI of the scheme 'gs'"),
+        (("top", "--spool", "gs:/x"), "--spool gs:///x: a URI of the scheme 'gs' names a bucket"),
         (("send", "amqp://h/q", "--tls-ca", "abfss://x"), "'--tls-ca': 'abfss://x' is a URI of the scheme"),
         (("trace", "-", "--html", "s3:/x"), "'--html': 's3:/x' is a URI of the scheme 's3'"),
         (("passwd", "hdfs:/x", "ada"), "'hdfs:/x' is a URI of the scheme 'hdfs'"),

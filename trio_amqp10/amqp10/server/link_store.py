@@ -185,7 +185,8 @@ class LinkStore:
             if name != _id_of(key):  # An older version wrote it, whose keys did not have the user.
                 self.journal.drop(TERMINI, name)
                 self.write(retained)
-        self._records = self._message_store.records if self._unsettled else set()
+        records = [row[4] for row in self._unsettled if isinstance(row[4], int)]
+        self._records = self._message_store.read_ahead(records)
         aside = self.journal.rows_set_aside
         for row in self._unsettled:
             if row[1] in aside.get(TERMINI, ()) or row[4] in aside.get(MESSAGES, ()):

@@ -83,5 +83,12 @@ class RabbitMQQueue(BrokerQueue):
         if self._bounded:
             self._drop_excess()
 
+    @property
+    def _keeps_all(self) -> bool:
+        # The store does not have the sizes of the bodies.
+        return self.policy.max_octets is not None
+
     def _first_to_drop(self) -> Entry | None:
-        return self._available.head()
+        while (entry := self._available.head()) is None and self.page_in_now():
+            pass
+        return entry

@@ -130,8 +130,8 @@ class Entry:
         outlet_key: the link that has, or last had, a lease on it.
         deadline: when it expires, in seconds on the queue's clock; None for never.
         due: when it may be delivered again, on the same clock; None for at once.
-        since: the time of arrival in this queue, in seconds since 1970. A message without a ttl that comes from the store has
-            the time of the restart.
+        since: the time of arrival in this queue, in seconds since 1970. A message that an earlier version stored without a ttl
+            has the time when it was read.
         timer: its place among the messages that expire, once it has one.
         noted: whether a search that had passed its place noted it (``Search.early``).
         queue_store: keeps it on disk under the key ``row``; None if it is not stored.

@@ -16,19 +16,21 @@ import itertools
 import logging
 import math
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final, cast
 
 from trio_amqp10.core.timer_heap import TimerHeap
 
+from . import stored_rest
 from .available import AvailableMessages
 from .deadletters import DeadLetters
-from .entry import ANYONE, HIGHEST, SHIFT, Entry, unpack_sequence
+from .entry import ANYONE, HIGHEST, SHIFT, Entry
+from .stored_rest import size_of
 from .watermark import OVERHEAD, Watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
-    from trio_amqp10.broker.stores.base import StoreError
+    from trio_amqp10.broker.stores.base import Row, StoreError
     from trio_amqp10.broker.stores.group_commit import Journal
 
     from .clock import Clock
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from .message_store import QueueStore
     from .queue import Queue
     from .sorted_blocks import SortedBlocks
+    from .stored_rest import StoredRest
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -179,7 +182,7 @@ class HeldMessages:
         """Use another watermark, and count there all that is held."""
         self.unweigh_all()
         self.watermark = watermark
-        watermark.add(self.octets, self.length)
+        watermark.add(*self._in_memory)
 
     def weigh(self, entry: Entry) -> None:
         """Count a message in the watermark, without a call of ``watermark.add`` for each."""
@@ -210,7 +213,17 @@ class HeldMessages:
 
     def unweigh_all(self) -> None:
         """Remove all messages from the watermark."""
-        self.watermark.remove(self.octets, self.length)
+        self.watermark.remove(*self._in_memory)
+
+    @property
+    def _in_memory(self) -> tuple[int, int]:
+        """The octets and the number of the messages that are not in the store alone."""
+        rest = self.rest
+        return (
+            (self.octets, self.length)
+            if rest is None
+            else (self.octets - rest.octets, self.length - rest.count)
+        )
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -275,24 +288,153 @@ class HeldMessages:
         stored(failure)
 
     def recover(self) -> Iterator[tuple[Entry, bool]]:
-        """Hold the stored messages again; yield each, and whether it is leased to a link."""
+        """Hold the stored messages again.
+
+        Yield those that are read before their turn, and whether each is leased to a link. ``page_in`` yields the others.
+        """
         if self.queue_store is None:
             return
-        last = next(self._sequence)
         entries = list(self.queue_store.recover(self._owner))
+        rest = self.queue_store.rest
+        if rest is None:
+            return
+        self._sequence = itertools.count(max(next(self._sequence), rest.highest + 1))
+        self.length += rest.count
+        self.octets += rest.octets
+        self.available.page_out(rest.count, rest.octets)
         for entry in entries:
-            last = max(last, unpack_sequence(entry.order) + 1)
-            if self._owner.policy.grouped:
-                entry.group = entry.content.terms.group
             self.length += 1
             self.octets += entry.length
-            self.weigh(entry)
-        self._sequence = itertools.count(last)
+            self._take_up(entry)
         leased = {entry for entry in entries if self.queue_store.resume_lease(entry)}
         yield from ((entry, True) for entry in entries if entry in leased)
         # All are counted before the first is handed over. Otherwise, if that one has expired, the queue would seem to
         # be empty, and a temporary queue would be deleted.
         yield from ((entry, False) for entry in entries if entry not in leased)
+
+    def _take_up(self, entry: Entry) -> None:
+        """Weigh a stored message that is in memory now, and find its group."""
+        if self._owner.policy.grouped:
+            entry.group = entry.content.terms.group
+        self.weigh(entry)
+
+    # -- messages that are in the store alone -----------------------------------------------
+
+    @property
+    def rest(self) -> StoredRest | None:
+        """The messages that are in the store alone; None if all are in memory."""
+        return None if self.queue_store is None else self.queue_store.rest
+
+    @property
+    def is_low(self) -> bool:
+        """Whether so few messages are in memory that the next page should be read."""
+        available, rest = self.available, self.rest
+        return (
+            rest is not None
+            and len(available) - available.paged_out < stored_rest.PAGE
+            and available.octets - rest.octets < stored_rest.PAGE_OCTETS
+        )
+
+    def take_head(self) -> int:
+        """Return how many messages are read at the start, and count them."""
+        rest = self.rest
+        assert rest is not None
+        assert self.queue_store is not None
+        # One more shows that there are no others.
+        most = min(stored_rest.PAGE, rest.count + len(rest.ahead) + 1)
+        return self.queue_store.take_head(most, min(rest.octets, stored_rest.PAGE_OCTETS))
+
+    def page_in(self, rows: Sequence[Row], page: object) -> Iterator[Entry | None]:
+        """Take a page into memory, and after the last page the messages behind it.
+
+        Yield each that the queue must offer next, and None between two of those that it has offered before. The rows that are
+        left when another page is begun, or when the rest is deleted, are not read.
+        """
+        store, rest, available = self.queue_store, self.rest, self.available
+        assert store is not None
+        if rest is None:
+            return
+        for row in rows:
+            if rest.reading is not page:
+                return
+            rest.position = row[2], row[0]
+            if row[0] in rest.ahead:
+                rest.ahead.discard(cast("int", row[0]))
+                available.raise_horizon(cast("int", row[2]))
+            else:
+                readable = store.is_readable(row)
+                entry = store.entry_of(self._owner, row) if readable else None
+                if readable:
+                    available.raise_horizon(cast("int", row[2]))
+                self._count_in(rest, row, entry)
+                if entry is not None:
+                    self._take_up(entry)
+                    yield entry
+        while rest.reading is page and rest.is_read and (order := available.nearest_beyond) is not None:
+            available.raise_horizon(order)
+            yield None
+        if rest.reading is page:
+            rest.reading = None
+            if rest.is_read:
+                self._end_paging(rest)
+
+    def _count_in(self, rest: StoredRest, row: Row, entry: Entry | None) -> None:
+        """Count a message that was in the store alone; None if it cannot be read."""
+        rest.leave(row)
+        self.available.page_in(size_of(row))
+        self.octets += (0 if entry is None else entry.length) - size_of(row)
+        if entry is None:
+            self.length -= 1
+
+    def _end_paging(self, rest: StoredRest) -> None:
+        """Note that all messages are in memory.
+
+        If another program has changed the file, the totals of the rest were wrong: what is left of them does not exist.
+        """
+        assert self.queue_store is not None
+        self.queue_store.rest = None
+        self.length -= rest.count
+        self.octets -= rest.octets
+        self.available.end_paging(rest.count, rest.octets)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether so many messages are in memory that new ones go to the store alone."""
+        available = self.available
+        return (
+            self.queue_store is not None
+            and self.queue_store.rest is None
+            and (len(available) > stored_rest.DEEP or available.octets > stored_rest.DEEP_OCTETS)
+        )
+
+    def begin_rest(self, entry: Entry) -> bool:
+        """Begin to leave messages to the store with this one, if it is the last."""
+        if entry.queue_store is None or entry.deadline is not None or entry.order < self.available.last_order:
+            return False
+        entry.queue_store.begin_rest(entry.order)
+        self.available.horizon = entry.order - 1
+        return True
+
+    def page_out(self, entry: Entry) -> bool:
+        """Leave a message behind the horizon to the store, if that is possible."""
+        rest = self.rest
+        drops_oldest = self._owner.policy.overflow == "drop-oldest"
+        if entry.queue_store is None or rest is None or not rest.may_take(entry, drops_oldest=drops_oldest):
+            return False
+        self.octets += entry.content.size - entry.length
+        self.unweigh(entry)
+        entry.queue_store.page_out(entry)
+        self.available.page_out(1, entry.content.size)
+        return True
+
+    def erase_rest(self) -> int:
+        """Delete the rest; return the number of its messages."""
+        rest = self.rest
+        assert rest is not None
+        assert self.queue_store is not None
+        self.queue_store.erase_rest()
+        self._end_paging(rest)
+        return rest.count
 
     # -- out --------------------------------------------------------------------------------
 

@@ -9,6 +9,9 @@ A crash can undo two things: that a message was delivered (so ``first-acquirer``
 ``redelivered`` is true), and the last changes that were not promised to a peer: an attempt counted, or a receiver's
 acceptance.
 
+After a restart the messages of a deep queue are read page by page (``stored_rest``). At the start only a few are read: those that
+a link has, those that wait for their next delivery, and the heads of the queues.
+
 Knows entries and rows; knows no link.
 """
 
@@ -17,16 +20,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.broker.stores.base import StoreTable
+from trio_amqp10.broker.stores.base import Division, Page, PartRows, PartTotals, StoreTable
 from trio_amqp10.broker.stores.column_kinds import COUNT, NAME, NUMBER, TEXT, TIME, either, optional, whole
 from trio_amqp10.broker.stores.column_kinds import OCTETS as STORED_OCTETS
 from trio_amqp10.broker.stores.group_commit import Journal
 
-from .entry import BEFORE_ALL, HIGHEST, Entry, first_order_of_rank
+from .entry import BEFORE_ALL, HIGHEST, SHIFT, Entry, first_order_of_rank
 from .form_registry import content_of
+from .stored_rest import StoredRest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from trio_amqp10.broker.stores.base import Row, Store, StoreError
 
@@ -56,6 +60,7 @@ MESSAGES: Final = StoreTable(
         *(_RECORD, NAME, _ORDER, _FORM, STORED_OCTETS, optional(TEXT)),
         *(optional(TIME), optional(COUNT), optional(TIME), _ATTEMPTS),
     ),
+    division=Division("node", "place", weight="octets", marked="expires", bits=(1 << SHIFT) - 1),
 )
 DELAYS: Final = StoreTable("delays", ("id", "due"), kinds=(_RECORD, TIME))
 """The due times of messages that wait for redelivery, in milliseconds since 1970."""
@@ -69,6 +74,10 @@ HIDDEN: Final = "\0"
 """The prefix of addresses of parts of a node, which no node can have."""
 
 _OVERHEAD: Final = 200
+HEADS: Final = 10_000
+"""Messages of all queues that are read at the start."""
+HEAD_OCTETS: Final = 32 * 1024 * 1024
+"""Octets of these messages, about."""
 
 
 class MessageStore:
@@ -82,6 +91,8 @@ class MessageStore:
     Attributes:
         journal: collects the changes, and writes them to the store.
         keeps_all: as given.
+        heads_left, head_octets_left: how much more is read at the start.
+        first_new: the keys of messages of this process begin here.
 
     Raises:
         StoreError: the store cannot be read.
@@ -91,17 +102,21 @@ class MessageStore:
         self.keeps_all: Final = keeps_all
         self.journal: Final = Journal(store)
         self.clock = clock
-        self._rows: dict[str, list[Row]] = {}
+        self._totals: dict[str, PartTotals] = {}
+        self._ahead: dict[str, dict[int, Row]] = {}
         self._subscriptions: dict[str, list[Row]] = {}
         self._resumes: dict[int | str, Resume] = {}
-        self._last = 0
-        for row in self.journal.rows(MESSAGES):
-            self._last = cast("int", row[0])
-            self._rows.setdefault(cast("str", row[1]), []).append(row)
-        # New messages must not overwrite rows that could not be read.
-        aside = self.journal.rows_set_aside.get(MESSAGES, ())
-        self._last = max([self._last, *(key for key in aside if isinstance(key, int))])
+        self.heads_left: int = HEADS
+        self.head_octets_left: int = HEAD_OCTETS
+        for address, totals in store.totals(MESSAGES).items():
+            if NAME.admits(address):
+                self._totals[cast("str", address)] = totals
+            else:  # No queue has such rows: they are set aside.
+                self.readable(store.read(Page(MESSAGES, address, None, totals.rows)))
+        self.first_new: Final = store.last_key(MESSAGES) + 1
+        self._last = self.first_new - 1
         self._delays = {cast("int", row[0]): cast("int", row[1]) for row in self.journal.rows(DELAYS)}
+        self.read_ahead(self._delays)
 
         for row in self.journal.rows(SUBSCRIPTIONS):
             self._subscriptions.setdefault(cast("str", row[1]), []).append(row)
@@ -109,16 +124,42 @@ class MessageStore:
     @property
     def addresses(self) -> list[str]:
         """The addresses of stored messages whose nodes do not exist yet."""
-        return [address for address in self._rows if not address.startswith(HIDDEN)]
+        return [address for address in self._totals if not address.startswith(HIDDEN)]
 
     @property
-    def records(self) -> set[int]:
-        """The keys of all stored messages whose nodes do not exist yet."""
-        return {cast("int", row[0]) for rows in self._rows.values() for row in rows}
+    def stored(self) -> int:
+        """The number of stored messages whose nodes do not exist yet."""
+        return sum(totals.rows for totals in self._totals.values())
 
-    def take_rows(self, address: str) -> list[Row]:
-        """Return the stored messages of this node, once."""
-        return self._rows.pop(address, [])
+    @property
+    def last_id(self) -> int:
+        """The highest key so far."""
+        return self._last
+
+    def read_ahead(self, records: Iterable[int]) -> set[int]:
+        """Read messages before their turn; return the keys of those that exist.
+
+        Their nodes need them from the beginning. Only before the first write.
+        """
+        known = {record for rows in self._ahead.values() for record in rows}
+        missing = [record for record in records if record not in known]
+        found = self.readable(self.journal.store.pick(MESSAGES, missing)) if missing else ()
+        for row in found:
+            self._ahead.setdefault(cast("str", row[1]), {})[cast("int", row[0])] = row
+        return known.union(cast("int", row[0]) for row in found)
+
+    def readable(self, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows whose cells are of their kinds; the others are set aside, once."""
+        aside = self.journal.rows_set_aside.get(MESSAGES, ())
+        return self.journal.readable(MESSAGES, [row for row in rows if row[0] not in aside])
+
+    def take_totals(self, address: str) -> PartTotals | None:
+        """Return what the store has of this node, once; None if that is nothing."""
+        return self._totals.pop(address, None)
+
+    def take_ahead(self, address: str) -> dict[int, Row]:
+        """Return the messages of this node that were read before their turn, once."""
+        return self._ahead.pop(address, {})
 
     def take_delay(self, record: int) -> int | None:
         """Return the stored due time of a message, or None, once."""
@@ -155,9 +196,10 @@ class QueueStore:
 
     Attributes:
         everything: whether all messages of the queue are stored.
+        rest: its messages that are in the store alone; None if all are in memory.
     """
 
-    __slots__ = ("_address", "_delayed", "_message_store", "_open", "_pending", "everything")
+    __slots__ = ("_address", "_delayed", "_message_store", "_open", "_pending", "everything", "rest")
 
     def __init__(self, message_store: MessageStore, address: str, *, everything: bool | None = None) -> None:
         self._message_store = message_store
@@ -166,6 +208,7 @@ class QueueStore:
         self._pending = 0
         self._open: set[int] = set()
         self._delayed: set[int] = set()
+        self.rest: StoredRest | None = None
 
     # -- in ---------------------------------------------------------------------------------
 
@@ -202,6 +245,8 @@ class QueueStore:
             entry.queue_store = self
             entry.row = self._message_store.next_id()
             self._open.add(entry.row)
+            if self.rest is not None:
+                self.rest.ahead.add(entry.row)
             self.write(entry)
         self._pending += 1
 
@@ -231,7 +276,7 @@ class QueueStore:
             content.number,
             content.octets,
             entry.origin,
-            None if ttl is None else clock.to_wall(arrived),
+            round(entry.since * 1000) if ttl is None else clock.to_wall(arrived),
             ttl,
             None if entry.deadline is None else clock.to_wall(entry.deadline),
             entry.failures,
@@ -272,13 +317,25 @@ class QueueStore:
 
     def close(self) -> None:
         """Delete all messages of a deleted queue."""
-        for row in self._message_store.take_rows(self._address):
-            self._take_delay(cast("int", row[0]))
-            self._open.add(cast("int", row[0]))
+        for record in self._message_store.take_ahead(self._address):
+            self._take_delay(record)
+            self._open.add(record)
+        if self.rest is not None or self._message_store.take_totals(self._address) is not None:
+            self.erase_rest()
         for record in self._open:
             self._message_store.journal.drop(MESSAGES, record)
             self._drop_delay(record)
         self._open.clear()
+
+    def erase_rest(self) -> None:
+        """Delete the messages that are in the store alone, in one commit."""
+        store, rest, self.rest = self._message_store, self.rest, None
+        if rest is not None:
+            rest.reading = None  # A page that is on its way is of no use any more.
+        aside: list[Any] = store.journal.rows_set_aside.get(MESSAGES, [])
+        ahead = () if rest is None else rest.ahead
+        after = None if rest is None else rest.position
+        store.journal.drop(MESSAGES, PartRows(self._address, after, store.last_id, (*ahead, *aside)))
 
     # -- after a restart --------------------------------------------------------------------
 
@@ -291,30 +348,74 @@ class QueueStore:
         return key is not None
 
     def recover(self, queue: EntryQueue) -> Iterator[Entry]:
-        """Yield the messages of the last process in order; only under trio."""
+        """Yield the stored messages that are read before their turn, in order.
+
+        The others are the ``rest``. Only under trio.
+        """
+        ahead = self._message_store.take_ahead(self._address)
+        totals = self._message_store.take_totals(self._address)
+        if totals is not None:
+            self.rest = StoredRest(self._message_store.journal.store, MESSAGES, self._address, totals)
+            self.rest.ahead.update(ahead)
+        for row in sorted(ahead.values(), key=_order_of):
+            if self.rest is not None:
+                self.rest.leave(row)
+            entry = self.entry_of(queue, row)
+            if entry is not None:
+                yield entry
+
+    def entry_of(self, queue: EntryQueue, row: Row) -> Entry | None:
+        """Return a stored message; None if it cannot be read, and is set aside."""
         clock = self._message_store.clock
-        rows: list[Any] = self._message_store.take_rows(self._address)
-        for row in sorted(rows, key=_order_of):
-            record, _, place, number, octets, origin, arrived, ttl, expires, failures = row
-            readable: list[Content] = []
-            with self._message_store.journal.reading(MESSAGES, record):
-                # It may have been leased before the restart: that is not written.
-                readable.append(content_of(number, octets).acquired())
-            if not readable:
-                continue
-            entry = Entry(queue, place, readable[0], origin)
-            entry.queue_store, entry.row, entry.failures = self, record, failures
-            entry.turn = 1
-            entry.since = clock.wall() if arrived is None else arrived / 1000
-            if expires is not None:
-                now = clock.now()
-                since = now if arrived is None else min(now, clock.from_wall(arrived))
-                entry.limit(since, clock.from_wall(expires), ttl)
-            due = self._take_delay(record)
-            if due is not None:
-                entry.due = clock.from_wall(due)
-            self._open.add(record)
-            yield entry
+        values: Any = row
+        record, _, place, number, octets, origin, arrived, ttl, expires, failures = values
+        is_new = record >= self._message_store.first_new
+        readable: list[Content] = []
+        with self._message_store.journal.reading(MESSAGES, record):
+            content = content_of(number, octets)
+            # It may have been leased before a restart: that is not written.
+            readable.append(content if is_new else content.acquired())
+        if not readable:
+            return None
+        entry = Entry(queue, place, readable[0], origin)
+        entry.queue_store, entry.row, entry.failures = self, record, failures
+        entry.turn = 0 if is_new else 1
+        entry.since = clock.wall() if arrived is None else arrived / 1000
+        if expires is not None:
+            now = clock.now()
+            since = now if arrived is None else min(now, clock.from_wall(arrived))
+            entry.limit(since, clock.from_wall(expires), ttl)
+        due = self._take_delay(record)
+        if due is not None:
+            entry.due = clock.from_wall(due)
+        self._open.add(record)
+        return entry
+
+    def is_readable(self, row: Row) -> bool:
+        """Whether the cells of a row are of their kinds; otherwise it is set aside."""
+        return bool(self._message_store.readable((row,)))
+
+    def begin_rest(self, order: int) -> None:
+        """Begin to leave messages to the store; those before this order stay."""
+        store = self._message_store.journal.store
+        self.rest = StoredRest.behind(store, MESSAGES, self._address, order, set(self._open))
+
+    def page_out(self, entry: Entry) -> None:
+        """Leave a message to the store alone, which has it."""
+        assert self.rest is not None
+        self._open.discard(entry.row)
+        self.rest.enter(entry)
+
+    def take_head(self, most: int, octets: int) -> int:
+        """Return how many messages are read at the start, and count them.
+
+        ``octets`` is their size, about.
+        """
+        store = self._message_store
+        taken = min(most, store.heads_left) if store.head_octets_left > 0 else 0
+        store.heads_left -= taken
+        store.head_octets_left -= octets if taken else 0
+        return taken
 
     def _take_delay(self, record: int) -> int | None:
         due = self._message_store.take_delay(record)

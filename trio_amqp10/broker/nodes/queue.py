@@ -38,6 +38,9 @@ together; ``policy`` the rules; and ``message_store`` what survives the process.
 messages that pass a filter, deliveries to a consumer, the expiry or removal of many messages, a purge. Consumers that were
 not yet offered a message then search for themselves in a later turn.
 
+After a restart most messages of a deep queue are in the store alone (``stored_rest``). A consumer or browser that finds none in
+memory waits for the next page. What cannot wait reads it at once: ``pull``, and the search for a message that must make room.
+
 Knows inlets and outlets; knows no links.
 """
 
@@ -52,8 +55,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import trio
 
+from trio_amqp10.broker.stores.base import StoreError
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
+from . import stored_rest
 from .arrival_answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
 from .consumers import QueueBrowser, QueueConsumer
@@ -64,13 +69,13 @@ from .message_origin import origin_of
 from .node import Node, NotTakenError, Outlet, Peer, RefusedError, label
 from .policy import LONGEST_DELAY, QueuePolicy
 from .refusals import Refusals
-from .turns import ENDLESS, each_in_turns, finish, paced, take_steps
+from .turns import ENDLESS, each_in_turns, finish, guarded, paced, take_steps
 from .watermark import Watermark
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 
-    from trio_amqp10.broker.stores.base import StoreError
+    from trio_amqp10.broker.stores.base import Row
     from trio_amqp10.broker.stores.group_commit import Journal
 
     from .consumers import QueueReader
@@ -78,6 +83,7 @@ if TYPE_CHECKING:
     from .message_store import QueueStore
     from .node import Arrival, Inlet, SubscriptionTerms
     from .refusals import OutletKey
+    from .stored_rest import StoredRest
     from .turns import Turns
 
 _log = logging.getLogger("trio_amqp10.container")
@@ -91,6 +97,8 @@ _PASSED_AT_ONCE: Final = 100
 """Messages that one consumer may fail to take before others get their turn."""
 _UNTIMED: Final = 16
 """Messages that are taken between two looks at the clock."""
+_RETRY: Final = 10.0
+"""Seconds until a page that could not be read is read again."""
 _DELIVERY_TIME: Final = "x-opt-delivery-time"
 """The annotation for the time of the next delivery, in milliseconds since 1970."""
 
@@ -162,6 +170,10 @@ class Queue(Node):
         """Messages that a consumer could not take, and that were logged for that."""
         self._blocked: dict[Inlet, Callable[[Inlet], object]] = {}
         """Inlets that wait for room, exchanges' included, and the callback for each."""
+        self._paging: dict[QueueReader, None] = {}
+        """Consumers and browsers that wait for the next page."""
+        self._pages_at = math.inf
+        """When a page that could not be read is read again."""
         self._deadline_timer = self._clock.deadline_timer(self._next_due, self._sweep_later)
         self._sweeps = False
         """Whether expired messages are left that a later turn will remove."""
@@ -180,6 +192,7 @@ class Queue(Node):
         self.check_update(policy)
         self.policy = policy
         self._bounded = policy.is_bounded
+        self._page_in_needed()
         self._on_room()
         self._begin_use()
 
@@ -492,12 +505,28 @@ class Queue(Node):
         self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
     ) -> None:
         if not self._closed:
-            if failure is None:
-                self._offer(entry)
-            else:
+            if failure is not None:
                 self._on_change()
+            elif not self._leave_to_store(entry):
+                self._offer(entry)
         if arrival is not None and inlet is not None:
             self.attempt(inlet, answer, inlet, arrival, failure)
+
+    def _leave_to_store(self, entry: Entry) -> bool:
+        """Leave a message to the store, behind the horizon or in a very deep queue."""
+        held = self.held
+        if entry.order <= self._available.horizon and not (
+            # Most queues are shallow: tested here, to save a call for each message.
+            (held.length > stored_rest.DEEP or held.octets > stored_rest.DEEP_OCTETS)
+            and held.is_deep
+            # What waits for a message that it can take must see this one.
+            and not self._browsers
+            and not any(waiting for _, waiting in self._waiting)
+            and not self._keeps_all
+            and held.begin_rest(entry)
+        ):
+            return False
+        return held.page_out(entry)
 
     @property
     def is_full(self) -> bool:
@@ -590,6 +619,8 @@ class Queue(Node):
     def recover(self) -> None:
         """Restore the stored messages; only under trio, because messages may expire."""
         self.touch()
+        if self.held.rest is not None:
+            return  # Its messages are restored already: a broker that is added late restores all its queues.
         for entry, leased in self.held.recover():
             if not leased and entry.due is None:
                 self._offer(entry)
@@ -602,6 +633,119 @@ class Queue(Node):
                 self._delay(entry, leased=False)
             elif entry.group is not None:
                 self._groups.note_lease(entry.group, entry.outlet_key)
+        self._page_in_head()
+
+    # -- messages that are in the store alone -----------------------------------------------
+
+    def _page_in_head(self) -> None:
+        """Read the first messages, as many as the start may take."""
+        self._page_in_needed()
+        rest = self.held.rest
+        if rest is None:
+            return
+        most = self.held.take_head()
+        if most:
+            self.page_in_now(most)
+        if rest.expires:
+            self._fetch_page()
+
+    def _page_in_needed(self) -> None:
+        """Read all messages now, if a rule of the queue needs them."""
+        while (rest := self.held.rest) is not None and self._needs_all(rest):
+            self.page_in_now()
+
+    def _needs_all(self, rest: StoredRest) -> bool:
+        """Whether a rule of the queue needs all its messages in memory."""
+        # Only among messages of one priority is the oldest the first.
+        return self._keeps_all or (self.policy.overflow == "drop-oldest" and rest.rank is None)
+
+    @property
+    def _keeps_all(self) -> bool:
+        """Whether a rule of the queue needs its messages in memory, whatever they are."""
+        return False
+
+    def page_in_now(self, most: int | None = None) -> bool:
+        """Read the next page of the store, and wait for it.
+
+        Args:
+            most: the most messages of the page; None for the usual number.
+
+        Returns:
+            Whether there may have been such a message. If not, all messages are in memory.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        rest = self.held.rest
+        if rest is None:
+            return False
+        page = rest.begin_page()
+        try:
+            rows = rest.read(most)
+        except BaseException:
+            rest.reading = None
+            raise
+        finish(self._page_in(rows, page))
+        self._on_paged_in()
+        return True
+
+    def _fetch_page(self) -> None:
+        """Begin to read the next page of the store, unless that is under way."""
+        rest = self.held.rest
+        if rest is None or rest.is_under_way or self._pages_at < math.inf:
+            return
+        page = rest.begin_page()
+        try:
+            rest.fetch(partial(self._on_page, page))
+        except StoreError:
+            rest.reading = None  # The store is closed, so the container is over.
+
+    def _on_page(self, page: object, rows: Sequence[Row], failure: Exception | None) -> None:
+        if failure is None:
+            steps = guarded(self._page_in(rows, page), self._on_failed_page)
+            take_steps(self.turns, steps, self._on_paged_in)
+        else:
+            self._on_failed_page(failure)
+
+    def _on_failed_page(self, failure: Exception) -> None:
+        _log.error("%r: a page of its messages cannot be read; it is tried again: %s", self, failure)
+        if (rest := self.held.rest) is not None:
+            rest.reading = None
+            self._pages_at = self._clock.now() + _RETRY
+            self._deadline_timer.schedule(self._pages_at)
+
+    def _page_in(self, rows: Sequence[Row], page: object) -> Generator[None, None, None]:
+        is_over = self.turns.is_over
+        for entry in self.held.page_in(rows, page):
+            if entry is not None:
+                self._offer(entry)
+            if is_over():
+                yield
+
+    def _on_paged_in(self) -> None:
+        """Let readers that wait for a page look again; read the next if it is needed."""
+        if self._closed:
+            return
+        waiting, self._paging = self._paging, {}
+        turns = self.turns
+        if waiting:
+            looking = each_in_turns(turns, iter(sorted(waiting, key=_by_priority)), self._look_on)
+            turns.later(partial(take_steps, turns, looking))
+        rest = self.held.rest
+        if rest is not None and rest.expires:
+            self._fetch_page()
+
+    def _await_page(self, reader: QueueReader) -> bool:
+        """Let a consumer or browser wait for the next page.
+
+        Returns:
+            False if all messages are in memory.
+        """
+        if self.held.rest is None:
+            return False
+        self._paging[reader] = None
+        self._fetch_page()
+        return True
 
     def end_available(self) -> int:
         """Let all available and delayed messages die, before the queue is deleted.
@@ -631,12 +775,22 @@ class Queue(Node):
 
     def purge_in_steps(self) -> Generator[None, None, int]:
         """Do the same as ``purge`` in steps; messages that arrive meanwhile stay."""
-        return self._remove_all(self.held.forget)
+        count = 0
+        if self.held.rest is not None:
+            count = self.held.erase_rest()
+            self._on_paged_in()
+            self._on_room()
+        return count + (yield from self._remove_all(self.held.forget))
 
     def _remove_all(self, end: Callable[[Entry], object]) -> Generator[None, None, int]:
         is_over = self.turns.is_over
         count, sequence = 0, self.held.next_sequence()
-        while not self._closed and (entry := self._available.first_before(sequence)) is not None:
+        while not self._closed:
+            entry = self._available.first_before(sequence)
+            if entry is None:
+                if self.page_in_now():
+                    continue
+                break
             self._available.remove(entry)
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
@@ -695,6 +849,8 @@ class Queue(Node):
             return
         is_over = self.turns.is_over
         passed = 0
+        if self._available.horizon < math.inf and self.held.is_low:
+            self._fetch_page()
         while outlet.ready():
             entry = self._take(consumer, is_over)
             if entry is None:
@@ -757,6 +913,8 @@ class Queue(Node):
         while True:
             entry = browser.find(self._available.all_blocks, ENDLESS.is_over)
             if entry is None:
+                if self.page_in_now():
+                    continue
                 return False
             if self._give_copy(browser, entry):
                 return True
@@ -789,6 +947,8 @@ class Queue(Node):
         while True:
             entry = self._take(consumer, is_over)
             if entry is None:
+                if (consumer.search is None or not consumer.search.pauses) and self.page_in_now():
+                    continue
                 return False
             if self.policy.single_active:
                 if len(self._pulled) > self.held.length + _STALE:
@@ -826,6 +986,8 @@ class Queue(Node):
         if consumer.search is not None and consumer.search.pauses:
             self._resume(consumer)
             return
+        if self._await_page(consumer):
+            return
         too_large = consumer.too_large
         if too_large is not None:
             outlet.outgrow(too_large.length)
@@ -837,9 +999,12 @@ class Queue(Node):
 
     def remove_outlet(self, outlet: Outlet) -> None:
         super().remove_outlet(outlet)
-        self._browsers.pop(outlet, None)
+        browser = self._browsers.pop(outlet, None)
+        if browser is not None:
+            self._paging.pop(browser, None)
         consumer = self._consumers.pop(outlet, None)
         if consumer is not None:
+            self._paging.pop(consumer, None)
             self._available.searches.pop(consumer, None)
             queue = self._queue_of(consumer.priority)
             if consumer.waits:
@@ -1039,6 +1204,8 @@ class Queue(Node):
                 if browser.pauses:
                     self._resume(browser)
                     return
+                if self._await_page(browser):
+                    return
                 too_large = browser.too_large
                 if too_large is not None:
                     outlet.outgrow(too_large.length)
@@ -1172,6 +1339,10 @@ class Queue(Node):
 
     def _first_to_drop(self) -> Entry | None:
         """Return the message that dies if there is no room; None if none is available."""
+        while (rest := self.held.rest) is not None and (
+            rest.rank is None or self._available.lacks(rest.rank)
+        ):
+            self.page_in_now()
         return self._available.oldest()
 
     def drop(self, entry: Entry) -> None:
@@ -1276,6 +1447,9 @@ class Queue(Node):
             self._readmit_some()
         if self._held_until is not None and self._held_until <= self._clock.now():
             self._end_hold()
+        if self._pages_at < math.inf and self._pages_at <= self._clock.now():
+            self._pages_at = math.inf
+            self._fetch_page()
         if self._unused_since is not None and self._end_of_use() <= self._clock.now():
             self._go()
 
@@ -1310,7 +1484,9 @@ class Queue(Node):
         if self._refusals.unfinished:
             return self._clock.now()
         held_until = math.inf if self._held_until is None else self._held_until
-        return min(self._next_expiry(), self.held.delayed.next(), self._end_of_use(), held_until)
+        return min(
+            *(self._next_expiry(), self.held.delayed.next(), self._end_of_use(), held_until), self._pages_at
+        )
 
     def _next_expiry(self) -> float:
         if not self.expires_at_head:
@@ -1344,6 +1520,7 @@ class Queue(Node):
         self._unused_since = None
         self._deadline_timer.cancel()
         self._refusals.clear()
+        self._paging.clear()
         turns = self.turns
         freeing = paced(turns, self.held.close())
         super().close()
@@ -1360,6 +1537,10 @@ class Queue(Node):
         return (
             f"<Queue {self.address!r} length={self.held.length} links={len(self.inlets) + len(self.outlets)}>"
         )
+
+
+def _by_priority(reader: QueueReader) -> int:
+    return -reader.outlet.subscription_terms.priority
 
 
 def _priority(waiting: tuple[int, deque[QueueConsumer]]) -> int:

@@ -2,7 +2,7 @@
 
 Counts the octets of messages with all their sections, and ``OVERHEAD`` for each message. A message counts while a node holds
 it, leased or not; while it waits at its link because the node has no room; while it waits for the end of its transaction; and
-while it, or a part of it, waits for a link that may be resumed. A stored message counts in full, because it is in memory too.
+while it, or a part of it, waits for a link that may be resumed. A stored message counts in full while it is in memory too.
 A message that several subscriptions of a topic hold counts once, and ``OVERHEAD`` for each.
 
 Above the limit nothing is taken from peers until the octets are below nine tenths of it; consumers go on. The container's own

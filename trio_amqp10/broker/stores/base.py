@@ -4,6 +4,9 @@ It is the smallest one that queues, subscriptions and link state can share. A ro
 key. A store does not know the meaning of a row, and there is no query. A table declares the kinds of its columns, which its
 reader checks: see ``Journal.rows``.
 
+A table that may be large is divided into parts, such as the messages of each queue. Its rows are read page by page, in the order
+of their places, while batches are written.
+
 One batch is written at a time; the caller collects the next one meanwhile (``group_commit``), which becomes a group commit.
 
 Knows no message, no node, and no dialect of the protocol.
@@ -12,8 +15,9 @@ Knows no message, no node, and no dialect of the protocol.
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
@@ -56,6 +60,24 @@ def reading(store: Store) -> Generator[None]:
         ) from fault
 
 
+class Division(NamedTuple):
+    """The columns by which a table is divided into parts.
+
+    Attributes:
+        part: the part that a row belongs to.
+        place: the place of a row in its part.
+        weight: the octets that are summed up for each part.
+        marked: the rows with a value in this column are counted.
+        bits: the bits of a place whose highest value is found for each part.
+    """
+
+    part: str
+    place: str
+    weight: str
+    marked: str
+    bits: int
+
+
 class StoreTable(NamedTuple):
     """The declaration of a table.
 
@@ -64,12 +86,14 @@ class StoreTable(NamedTuple):
         columns: the names of the columns, spelled in the same way; the first is the key.
         key: the type of the key.
         kinds: the kind of each column; empty for no check.
+        division: how it is divided into parts; None for a table that is read as a whole. Its key is a number.
     """
 
     name: str
     columns: tuple[str, ...]
     key: type[int | str] = int
     kinds: tuple[Kind, ...] = ()
+    division: Division | None = None
 
     def fault_in(self, row: Row) -> str | None:
         """Return which cell of a row is not of its kind, or None.
@@ -87,10 +111,73 @@ _shown.maxstring = _shown.maxother = 60
 
 Cell = int | float | str | bytes | None
 Row = tuple[Cell, ...]
-Batch = Mapping[StoreTable, Mapping[Cell, Row | None]]
+
+
+class PartTotals(NamedTuple):
+    """The totals of a part of a table.
+
+    Attributes:
+        rows: the number of its rows.
+        octets: the octets in its column ``Division.weight``.
+        marked: the number of its rows with a value in the column ``Division.marked``.
+        first, last: the lowest and the highest place.
+        highest: the highest value of ``Division.bits`` of a place.
+    """
+
+    rows: int
+    octets: int
+    marked: int
+    first: Cell
+    last: Cell
+    highest: int
+
+
+Position = tuple[Cell, Cell]
+"""The place and the key of a row of a part."""
+
+
+class Page(NamedTuple):
+    """Some rows of a part of a table, by place and key.
+
+    Attributes:
+        table: the table.
+        part: the part.
+        after: the position of the row before them; None for the first rows.
+        most: the number of rows at most.
+        octets: the octets in the column ``Division.weight`` after which the page ends; the row that exceeds them is in it.
+    """
+
+    table: StoreTable
+    part: Cell
+    after: Position | None
+    most: int
+    octets: float = inf
+
+
+class PartRows(NamedTuple):
+    """Rows of a part that are deleted together: it is their key in a batch.
+
+    The rows that the same batch writes stay.
+
+    Attributes:
+        part: the part.
+        after: the position of the row before them; None for all rows.
+        last: the highest key.
+        kept: the keys of rows that stay.
+    """
+
+    part: Cell
+    after: Position | None
+    last: int
+    kept: tuple[int, ...] = ()
+
+
+Key = Cell | PartRows
+Batch = Mapping[StoreTable, Mapping[Key, Row | None]]
 """For each table, by key: the row to write over the old one, or None to delete it."""
 
 Done = Callable[[StoreError | None], object]
+Found = Callable[[Sequence[Row], StoreError | None], object]
 
 
 async def until_done(begin: Callable[[Done], object]) -> None:
@@ -124,6 +211,50 @@ class Store(Protocol):
 
         Raises:
             StoreError: the rows cannot be read, or the table has other columns.
+        """
+        ...
+
+    def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
+        """Return the totals of each part of a table; only before the first write.
+
+        The table is made if it does not exist.
+
+        Raises:
+            StoreError: as ``rows``.
+        """
+        ...
+
+    def last_key(self, table: StoreTable) -> int:
+        """Return the highest key of a table, or 0; only before the first write.
+
+        Raises:
+            StoreError: as ``rows``.
+        """
+        ...
+
+    def pick(self, table: StoreTable, keys: Iterable[int]) -> list[Row]:
+        """Return the rows of these keys; only before the first write.
+
+        Raises:
+            StoreError: as ``rows``.
+        """
+        ...
+
+    def read(self, page: Page) -> Sequence[Row]:
+        """Return a page, with all batches so far; wait for the write in progress.
+
+        Raises:
+            StoreError: the rows cannot be read, or the store is closed.
+        """
+        ...
+
+    def fetch(self, page: Page, found: Found) -> None:
+        """Read a page, with all batches so far; never block.
+
+        Called under trio. ``found`` is called later, in the same thread: with the rows and None, or with no rows and the error.
+
+        Raises:
+            StoreError: the store is closed.
         """
         ...
 

@@ -26,9 +26,9 @@ import trio
 from .base import StoreError, StoreFullError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from .base import Cell, Done, Row, Store, StoreTable
+    from .base import Cell, Done, Key, Row, Store, StoreTable
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -48,9 +48,9 @@ class _Batch:
     __slots__ = ("changes", "dones", "is_piece", "octets", "owed", "rows")
 
     def __init__(self) -> None:
-        self.changes: dict[StoreTable, dict[Cell, Row | None]] = {}
+        self.changes: dict[StoreTable, dict[Key, Row | None]] = {}
         self.dones: list[Done] = []
-        self.owed: list[tuple[StoreTable, Cell]] = []
+        self.owed: list[tuple[StoreTable, Key]] = []
         self.rows = 0
         self.octets = 0
         self.is_piece = False
@@ -115,6 +115,17 @@ class Journal:
             else:
                 self.set_aside(table, row[0], fault)
 
+    def readable(self, table: StoreTable, rows: Iterable[Row]) -> list[Row]:
+        """Return the rows whose cells are of their kinds; set the others aside."""
+        found: list[Row] = []
+        for row in rows:
+            fault = table.fault_in(row)
+            if fault is None:
+                found.append(row)
+            else:
+                self.set_aside(table, row[0], fault)
+        return found
+
     def set_aside(self, table: StoreTable, key: Cell, fault: object) -> None:
         """Ignore a row that cannot be read, but leave it in the store; log and count it."""
         self.rows_set_aside.setdefault(table, []).append(key)
@@ -155,12 +166,12 @@ class Journal:
 
     # -- changes ----------------------------------------------------------------------------
 
-    def note(self, table: StoreTable, key: Cell, row: Row | None, octets: int = 0) -> None:
+    def note(self, table: StoreTable, key: Key, row: Row | None, octets: int = 0) -> None:
         """Write this row over the old one of its key, or delete that if ``row`` is None.
 
         Args:
             table: the table.
-            key: the first cell of the row.
+            key: the first cell of the row; or ``PartRows`` for rows of a part that are deleted together.
             row: all cells.
             octets: the memory that the row takes while it waits.
         """
@@ -174,7 +185,7 @@ class Journal:
         if not self._scheduled:
             self._schedule()
 
-    def drop(self, table: StoreTable, key: Cell) -> None:
+    def drop(self, table: StoreTable, key: Key) -> None:
         """Delete a row; if its batch fails, delete it with the next one."""
         self.note(table, key, None)
         self._next.owed.append((table, key))
@@ -364,7 +375,7 @@ class Journal:
                 drops.owed.append((table, key))
         return drops
 
-    def _owe(self, table: StoreTable, key: Cell) -> None:
+    def _owe(self, table: StoreTable, key: Key) -> None:
         """Add a deletion to the next batch, without scheduling one.
 
         A failing store must not be called again and again.

@@ -7,6 +7,9 @@ blocks the task that reads from peers. Only one process can open the file.
 One statement has many rows, because each step of SQLite releases the interpreter's lock and must get it back: beside a busy event
 loop that takes milliseconds, while the step takes a microsecond.
 
+The thread also reads pages, between two batches. A divided table has an index with all that its totals need, so that these are
+right in every commit, and no row is read for them.
+
 On a full disk, new rows are refused, but rows can still be deleted: see ``disk_space``.
 
 Knows rows; knows no message.
@@ -15,28 +18,32 @@ Knows rows; knows no message.
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 import os
 import sqlite3
 import threading
 import time
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import trio
 
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.paths import local_path
 
-from .base import StoreError, StoreFullError, until_done
+from .base import Page, PartRows, PartTotals, StoreError, StoreFullError, until_done
 from .disk_space import DiskSpace, is_full
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
-    from .base import Batch, Cell, Done, Row, StoreTable
+    from .base import Batch, Cell, Done, Found, Row, StoreTable
+
+_log = logging.getLogger("trio_amqp10.container")
 
 _APPLICATION: Final = 0x414D5150  # "AMQP": identifies the program of the file, in its header
 _VERSION: Final = 1
@@ -56,8 +63,11 @@ _SHARE: Final = 4
 _COPIED: Final = 64
 """Pages that a backup copies in one step, between which batches are written."""
 
-Work = tuple["Batch | str", "Done", trio.lowlevel.TrioToken]
-"""A batch to write, or the path of a backup to make; and what to call then."""
+Work = tuple["Batch | str | Page", "Callable[..., object]", trio.lowlevel.TrioToken | None]
+"""A batch to write, the path of a backup, or a page to read; and the callback.
+
+Without a token that is called in the thread.
+"""
 
 
 class SqliteStore:
@@ -171,17 +181,8 @@ class SqliteStore:
             StoreError: the rows cannot be read, or the table has other columns.
         """
         self._check_open()
-        key, *rest = table.columns
         try:
-            found = tuple(each[1] for each in self._db.execute(f"PRAGMA table_info({table.name})"))
-            if not found:
-                first = f"{key} {'INTEGER' if table.key is int else 'TEXT'} PRIMARY KEY NOT NULL"
-                self._db.execute(f"CREATE TABLE {table.name} ({', '.join((first, *rest))})")
-            elif found != table.columns:
-                raise StoreError(
-                    f"the store {self.path!r} has a table {table.name!r} with other columns than "
-                    f"{', '.join(table.columns)}: it is not of this version of trio-amqp10"
-                )
+            self._make(table)
             found_rows = f"SELECT {', '.join(table.columns)} FROM {table.name} ORDER BY 1"
             given = 0
             try:
@@ -196,16 +197,150 @@ class SqliteStore:
         except (sqlite3.Error, UnicodeDecodeError) as failure:
             raise self._explain(failure) from failure
 
-    def _rows_with_surrogates(self, statement: str) -> list[Row]:
+    def _make(self, table: StoreTable) -> None:
+        """Make a table, and the index of its parts, unless they exist."""
+        key, *rest = table.columns
+        found = tuple(each[1] for each in self._db.execute(f"PRAGMA table_info({table.name})"))
+        if not found:
+            first = f"{key} {'INTEGER' if table.key is int else 'TEXT'} PRIMARY KEY NOT NULL"
+            self._db.execute(f"CREATE TABLE {table.name} ({', '.join((first, *rest))})")
+        elif found != table.columns:
+            raise StoreError(
+                f"the store {self.path!r} has a table {table.name!r} with other columns than "
+                f"{', '.join(table.columns)}: it is not of this version of trio-amqp10"
+            )
+        if table.division is not None and not self._has_index(table):
+            if found:
+                _log.info(
+                    "the store %r is of an earlier version: it gets an index of its %s", self.path, table.name
+                )
+            part, place, weight, marked, _ = table.division
+            self._db.execute(
+                f"CREATE INDEX {_index_of(table)} ON {table.name} ({part}, {place}, length({weight}), {marked})"
+            )
+
+    def _has_index(self, table: StoreTable) -> bool:
+        sought = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
+        return self._db.execute(sought, (_index_of(table),)).fetchone() is not None
+
+    def _rows_with_surrogates(self, statement: str, values: Sequence[Cell] = ()) -> list[Row]:
         """Return rows in which octets that are not UTF-8 are surrogates.
 
         No valid text has surrogates, so such a row is found (``cells.TEXT``).
         """
         self._db.text_factory = _with_surrogates
         try:
-            return self._db.execute(statement).fetchall()
+            return self._db.execute(statement, values).fetchall()
         finally:
             self._db.text_factory = str
+
+    def _found(
+        self,
+        statement: str,
+        values: Sequence[Cell] = (),
+        taken: Callable[[Iterator[Row]], Iterator[Row]] = iter,
+    ) -> list[Row]:
+        """Return the rows that a statement finds, as far as ``taken`` takes them.
+
+        Raises:
+            StoreError: they cannot be read.
+        """
+        try:
+            try:
+                with contextlib.closing(self._db.execute(statement, values)) as cursor:
+                    return list(taken(cursor))
+            except (sqlite3.Error, UnicodeDecodeError) as failure:
+                if not _is_undecodable(failure):
+                    raise
+                return self._rows_with_surrogates(statement, values)
+        except (sqlite3.Error, UnicodeDecodeError) as failure:
+            raise self._explain(failure) from failure
+
+    def totals(self, table: StoreTable) -> dict[Cell, PartTotals]:
+        """Return the totals of each part of a table; only before the first write.
+
+        Raises:
+            StoreError: the rows cannot be read, or the table has other columns.
+        """
+        self._check_open()
+        try:
+            self._make(table)
+        except sqlite3.Error as failure:
+            raise self._explain(failure) from failure
+        assert table.division is not None
+        part, place, weight, marked, bits = table.division
+        rows: list[Any] = self._found(
+            f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), count({marked}), min({place}), max({place}), "
+            f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {_index_of(table)} GROUP BY 1"
+        )
+        return {part: PartTotals(*totals) for part, *totals in rows}
+
+    def last_key(self, table: StoreTable) -> int:
+        """Return the highest key of a table, or 0; only before the first write.
+
+        Raises:
+            StoreError: the rows cannot be read.
+        """
+        ((last,),) = self._found(f"SELECT max({table.columns[0]}) FROM {table.name}")
+        return cast("int | None", last) or 0
+
+    def pick(self, table: StoreTable, keys: Iterable[int]) -> list[Row]:
+        """Return the rows of these keys; only before the first write.
+
+        Raises:
+            StoreError: the rows cannot be read.
+        """
+        self._check_open()
+        return self._found(
+            f"SELECT {', '.join(table.columns)} FROM {table.name} "
+            f"WHERE {table.columns[0]} IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(keys)),),
+        )
+
+    def read(self, page: Page) -> list[Row]:
+        """Return a page of a divided table; wait for the write in progress.
+
+        Raises:
+            StoreError: the rows cannot be read, or the store is closed.
+        """
+        self._check_open()
+        if self._thread is None:
+            return self._read_page(page)
+        answers: SimpleQueue[tuple[list[Row], StoreError | None]] = SimpleQueue()
+
+        def found(rows: list[Row], failure: StoreError | None) -> None:
+            answers.put((rows, failure))
+
+        self._work.put((page, found, None))
+        rows, failure = answers.get()
+        if failure is not None:
+            raise failure
+        return rows
+
+    def fetch(self, page: Page, found: Found) -> None:
+        """Read a page in the thread; ``found`` is called in this thread.
+
+        Raises:
+            StoreError: the store is closed.
+        """
+        self._do(page, found)
+
+    def _read_page(self, page: Page) -> list[Row]:
+        table, part, after, most, bound = page
+        assert table.division is not None
+        key, place = table.columns[0], table.division.place
+        chosen, values = f"{table.division.part} IS {_place_of(part)}", [_bound(part)]
+        if after is not None and after[0] is None:  # NULL is before all places, and compares with none.
+            chosen += f" AND {place} IS NOT NULL"
+        elif after is not None:
+            chosen += f" AND ({place}, {key}) > ({_place_of(after[0])}, ?)"
+            values += [_bound(after[0]), after[1]]
+        return self._found(
+            f"SELECT {', '.join(table.columns)} FROM {table.name} INDEXED BY {_index_of(table)} "
+            f"WHERE {chosen} ORDER BY {place}, {key} LIMIT ?",
+            (*values, most),
+            _up_to(bound, table.columns.index(table.division.weight)),
+        )
 
     # -- writing ----------------------------------------------------------------------------
 
@@ -242,7 +377,7 @@ class SqliteStore:
         self._copying = True
         await until_done(partial(self._do, target))
 
-    def _do(self, what: Batch | str, done: Done) -> None:
+    def _do(self, what: Batch | str | Page, done: Callable[..., object]) -> None:
         self._check_open()
         if self._thread is None:
             # A daemon, so that a program that forgets to close does not hang. Its last batch may not be committed, but
@@ -257,10 +392,22 @@ class SqliteStore:
             self._work_on(*work)
             del work  # It keeps messages in memory, and the next batch may come much later.
 
-    def _work_on(self, what: Batch | str, done: Done, token: trio.lowlevel.TrioToken) -> None:
-        failure = self._copy(what) if isinstance(what, str) else self._commit(what)
+    def _work_on(
+        self, what: Batch | str | Page, done: Callable[..., object], token: trio.lowlevel.TrioToken | None
+    ) -> None:
+        answer: tuple[object, ...]
+        if isinstance(what, Page):
+            try:
+                answer = self._read_page(what), None
+            except StoreError as failure:
+                answer = [], failure
+        else:
+            answer = (self._copy(what) if isinstance(what, str) else self._commit(what),)
+        if token is None:
+            done(*answer)
+            return
         with contextlib.suppress(trio.RunFinishedError):
-            token.run_sync_soon(done, failure)
+            token.run_sync_soon(done, *answer)
 
     def _copy(self, path: str) -> StoreError | None:
         """Make a backup; return why it failed, or None."""
@@ -333,7 +480,12 @@ class SqliteStore:
             db.execute("BEGIN IMMEDIATE")
             for table, changes in batch.items():
                 put = [row for row in changes.values() if row is not None]
-                drop = [key for key, row in changes.items() if row is None]
+                drop: list[Cell] = []
+                for key, row in changes.items():
+                    if isinstance(key, PartRows):
+                        self._delete_rows(table, key)
+                    elif row is None:
+                        drop.append(key)
                 place = f"({','.join('?' * len(table.columns))})"
                 self._execute(f"INSERT OR REPLACE INTO {table.name} VALUES {{}}", place, put)
                 self._execute(
@@ -358,6 +510,17 @@ class SqliteStore:
                 "nothing is stored any more; stop this program, and restore the file"
             )
         return None
+
+    def _delete_rows(self, table: StoreTable, rows: PartRows) -> None:
+        assert table.division is not None
+        key, chosen, values = table.columns[0], "", []
+        if rows.after is not None:
+            chosen, values = f" AND ({table.division.place}, {key}) > (?, ?)", [*rows.after]
+        self._db.execute(
+            f"DELETE FROM {table.name} WHERE {table.division.part} IS ? AND {key} <= ?{chosen} "
+            f"AND {key} NOT IN (SELECT value FROM json_each(?))",
+            (rows.part, rows.last, *values, json.dumps(rows.kept)),
+        )
 
     def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
         at = 0
@@ -428,6 +591,36 @@ def _checked_path(path: str) -> str:
 
 def _no_store(path: str) -> str:
     return f"{path!r} is not a store of this library"
+
+
+def _index_of(table: StoreTable) -> str:
+    """Return the name of the index of the parts of a table."""
+    return f"parts_of_{table.name}"
+
+
+def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """Return a function that takes rows until a column has more than these octets."""
+
+    def taken(rows: Iterator[Row]) -> Iterator[Row]:
+        left = octets
+        for row in rows:
+            yield row
+            cell = row[column]
+            left -= len(cell) if isinstance(cell, bytes) else 0
+            if left < 0:
+                return
+
+    return taken
+
+
+def _place_of(cell: Cell) -> str:
+    """Return the place of a value in a statement; see ``_bound``."""
+    return "CAST(? AS TEXT)" if isinstance(cell, str) else "?"
+
+
+def _bound(cell: Cell) -> Cell:
+    """Return the value to bind for a cell, whose text may have surrogates."""
+    return cell.encode(errors="surrogateescape") if isinstance(cell, str) else cell
 
 
 def _with_surrogates(octets: bytes) -> str:

@@ -252,7 +252,8 @@ class Origins:
                 if pace.is_over():
                     break
             else:
-                return [queue.address for queue in self._known.values() if queue is not None]
+                if not self._queue.page_in_now():
+                    return [queue.address for queue in self._known.values() if queue is not None]
             await pace.pause()
 
     def close(self) -> None:

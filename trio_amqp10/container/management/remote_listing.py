@@ -89,8 +89,8 @@ class RemoteListing(Generic[T]):
         """Return a page: at most ``count`` entries, after the first ``offset``.
 
         Raises:
-            ManagementError: ``"invalid"``: a number is below 0; or an ``OperationRefusedError``.
-            trio.TooSlowError, RemoteProtocolError, ConnectionClosedError, ...: as the calls of ``RemoteManagement``.
+            ManagementError: ``"invalid"``: a number is below 0; or an ``OperationRefusedError``. For other errors see
+                ``RemoteManagement``.
 
         Cancelled: nothing has changed.
         """

@@ -39,7 +39,7 @@ from .status import (
     UserStatus,
     VirtualHostStatus,
 )
-from .status_values import from_values, read_counts, read_message_figures
+from .status_values import as_list, from_values, read_counts, read_message_figures
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -482,9 +482,9 @@ class RemoteManagement:
 
     async def _messages(self, operation: str, address: str, **asked: Any) -> list[MessageStatus]:
         reply = await self._requests.map_reply_to(operation, identity=address, **asked)
-        found = reply.get("messages")
-        if not isinstance(found, list):
-            raise self._requests.fault(operation, f"messages={found!r:.64}: expected a list")
+        found = as_list(reply.get("messages"))
+        if found is None:
+            raise self._requests.fault(operation, f"messages={reply.get('messages')!r:.64}: expected a list")
         try:
             return [_message_status(address, each) for each in found]
         except (ValueError, RemoteProtocolError) as fault:
@@ -583,15 +583,14 @@ class RemoteManagement:
                 "invalid", f"given={given!r:.60}: expected values of JSON; {fault}"
             ) from fault
         reply = await self._requests.node_reply_to("IMPORT", {"definitions": text}, virtual_host=virtual_host)
-        left: Any = reply.get("left-out")
-        if not isinstance(left, list) or not all(_is_left_out(each) for each in left):
-            raise self._requests.fault("IMPORT", f"left-out={left!r:.64}: expected lists of three strings")
+        left = as_list(reply.get("left-out"))
+        if left is None or not all(map(_is_left_out, left)):
+            raise self._requests.fault(
+                "IMPORT", f"left-out={reply.get('left-out')!r:.64}: expected lists of three strings"
+            )
         return Imported(
             made=self._counts_in("IMPORT", reply.get("made")),
-            left_out=tuple(
-                LeftOut(kind=kind, name=name, reason=reason)
-                for kind, name, reason in cast("list[list[str]]", left)
-            ),
+            left_out=tuple(LeftOut(kind=kind, name=name, reason=reason) for kind, name, reason in left),
         )
 
     # -- connections and links --------------------------------------------------------------
@@ -636,7 +635,8 @@ def _message_status(queue: str, entity: Entity | Any) -> MessageStatus:
 
 
 def _is_left_out(row: Any) -> bool:
-    return isinstance(row, list) and len(row) == 3 and all(isinstance(each, str) for each in row)
+    texts = as_list(row)
+    return texts is not None and len(texts) == 3 and all(isinstance(each, str) for each in texts)
 
 
 class RemoteManagementOpening(EnteredWithAsync):

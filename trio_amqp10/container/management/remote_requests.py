@@ -15,6 +15,7 @@ from trio_amqp10.amqp10.wire.values import Int
 from trio_amqp10.core.errors import Condition, RemoteProtocolError
 
 from .errors import OperationRefusedError
+from .status_values import as_list
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.requester import Requester
@@ -152,11 +153,10 @@ class RemoteRequests:
 
 def _are_rows(columns: Any, rows: Any) -> bool:
     """Return whether these are names, and rows with a value for each."""
-    return (
-        isinstance(columns, list)
-        and isinstance(rows, list)
-        and all(isinstance(row, list) and len(row) == len(columns) for row in rows)
-    )
+    names, found = as_list(columns), as_list(rows)
+    if names is None or found is None:
+        return False
+    return all((row := as_list(each)) is not None and len(row) == len(names) for each in found)
 
 
 def _as_sent(value: Any) -> Any:

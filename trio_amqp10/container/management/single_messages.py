@@ -73,7 +73,8 @@ async def browse(
             if len(found) == count or pace.is_over():
                 break
         else:
-            break
+            if not queue.page_in_now():
+                break
         await pace.pause()
     return found
 

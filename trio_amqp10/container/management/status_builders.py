@@ -382,7 +382,10 @@ def links(container: ManagedContainer, role: str | None = None) -> Kind:
                 if role is None or link.role == role:
                     yield (), (peer, link)
 
-    return Kind(find, lambda thing: link_status(*thing))
+    def describe(found: tuple[ConnectedPeer, LinkView]) -> LinkStatus:
+        return link_status(*found)
+
+    return Kind(find, describe)
 
 
 def find_link(container: ManagedContainer, identity: str) -> tuple[ConnectedPeer, LinkView]:
@@ -497,15 +500,20 @@ def _of_account(account: Account) -> AccountStatus:
 
 def virtual_hosts(container: ManagedContainer) -> Kind:
     """Return the names by which peers ask for the container."""
-    return Kind(
-        lambda: (((), name) for name in container.virtual_hosts or ("/",)),
-        lambda name: VirtualHostStatus(name=name, container=container.name),
-    )
+
+    def describe(name: str) -> VirtualHostStatus:
+        return VirtualHostStatus(name=name, container=container.name)
+
+    return Kind(lambda: (((), name) for name in container.virtual_hosts or ("/",)), describe)
 
 
 def containers(container: ManagedContainer) -> Kind:
     """Return the container itself, without the totals of its connections."""
-    return Kind(lambda: [((), container)], lambda found: container_status(found, Counter(), Counter()))
+
+    def describe(found: ManagedContainer) -> ContainerStatus:
+        return container_status(found, Counter(), Counter())
+
+    return Kind(lambda: [((), container)], describe)
 
 
 async def of_container(container: ManagedContainer) -> ContainerStatus:

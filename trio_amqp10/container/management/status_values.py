@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from functools import cache, partial
@@ -46,18 +46,27 @@ def to_values(status: Any) -> Values:
         each.name.replace("_", "-"): _value_of(each.name, getattr(status, each.name))
         for each in fields(status)
     }
-    name = _NAMES.get(type(status))
+    name = _NAMES.get(status.__class__)
     return values if name is None else {"status": name, **values}
 
 
 def _value_of(name: str, value: Any) -> Any:
     if name == "arguments":
         return json.dumps({str(key): to_json(each) for key, each in value.items()})
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, tuple):
-        return list(value)
-    return to_values(value) if is_dataclass(value) else value
+    if is_dataclass(value):
+        return to_values(value)
+    found, some = as_map(value), as_list(value)
+    return dict(found) if found is not None else list(some) if some is not None else value
+
+
+def as_map(value: Any) -> Mapping[Any, Any] | None:
+    """Return the value if it is a map, and None otherwise."""
+    return value if isinstance(value, Mapping) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def as_list(value: Any) -> Sequence[Any] | None:
+    """Return the value if it is a list or a tuple, and None otherwise."""
+    return value if isinstance(value, (list, tuple)) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 _DEEPEST: Final = 24
@@ -73,13 +82,14 @@ def encodable(value: Any, depth: int = _DEEPEST) -> Any:
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Decimal):
         return str(value)
-    if isinstance(value, (Mapping, list, tuple)) and not depth:
+    found, some = as_map(value), as_list(value)
+    if found is None and some is None:
+        return value
+    if not depth:
         return "..."
-    if isinstance(value, Mapping):
-        return {encodable(key): encodable(each, depth - 1) for key, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [encodable(each, depth - 1) for each in value]
-    return value
+    if found is not None:
+        return {encodable(key): encodable(each, depth - 1) for key, each in found.items()}
+    return [encodable(each, depth - 1) for each in some or ()]
 
 
 # -- from values ----------------------------------------------------------------------------
@@ -196,9 +206,10 @@ def _number(key: str, value: Any) -> float:
 
 
 def _map(key: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
+    given = as_map(value)
+    if given is None:
         raise _fault(key, value, "a map")
-    return {_text(key, each): found for each, found in value.items()}
+    return {_text(key, each): found for each, found in given.items()}
 
 
 def read_counts(key: str, value: Any) -> dict[str, int]:
@@ -219,9 +230,10 @@ def _arguments(key: str, value: Any) -> dict[str, Any]:
 
 
 def _texts(key: str, value: Any) -> tuple[str, ...]:
-    if not isinstance(value, (list, tuple)):
+    given = as_list(value)
+    if given is None:
         raise _fault(key, value, "a list")
-    return tuple(_text(key, each) for each in value)
+    return tuple(_text(key, each) for each in given)
 
 
 _READERS: Final[dict[str, _Read]] = {

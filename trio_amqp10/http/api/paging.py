@@ -180,9 +180,8 @@ async def list_response(
     if query.matches is not None and name is not None:
         things = await _matching(things, name, query.matches)
     count = len(things)
-    first, last = 0, count
+    first, last, pages = 0, count, max(1, -(-count // query.size))
     if query.page is not None:
-        pages = max(1, -(-count // query.size))
         if query.page > pages:
             raise RequestError(
                 400,

@@ -10,7 +10,7 @@ Knows replies of management, links and transactions.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 
@@ -25,8 +25,12 @@ from .open_management import NoManagementError, open_management, refusal_text
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from trio_amqp10.amqp10.peer.delivery import Delivery
     from trio_amqp10.container.management.remote_management import RemoteManagement
+
+T = TypeVar("T")
 
 _STEP: Final = 1000
 """Messages that one request moves."""
@@ -83,10 +87,9 @@ async def _move_there(management: RemoteManagement, options: MoveOptions, interr
         while True:  # also if the queue is empty, so that the container checks the target and the filter
             step = min(_STEP, max(1, wanted - moved))
             try:
-                with trio.CancelScope(shield=True):  # An interrupt waits for the reply.
-                    done = await management.move(
-                        options.source, options.target, step, filter=options.selector
-                    )
+                done = await _uninterrupted(
+                    management.move(options.source, options.target, step, filter=options.selector)
+                )
             except OperationRefusedError as refused:
                 before = f"; {moved} messages were moved before, in earlier steps" if moved else ""
                 raise CommandError(f"{refusal_text(refused)}{before}") from None
@@ -96,6 +99,14 @@ async def _move_there(management: RemoteManagement, options: MoveOptions, interr
                 break
             await trio.lowlevel.checkpoint()
     await _report(moved, options.source, interrupted=scope.cancelled_caught)
+
+
+async def _uninterrupted(reply: Awaitable[T]) -> T:
+    """Wait for a reply; an interrupt waits for it too."""
+    found: list[T] = []
+    with trio.CancelScope(shield=True):
+        found.append(await reply)
+    return found[0]
 
 
 async def _report(moved: int, source: str, *, interrupted: bool) -> None:
@@ -163,8 +174,7 @@ async def redrive(options: RedriveOptions, interrupts: Interrupts) -> None:
         with Progress("redriving", wanted) as progress, interrupts.here() as scope:
             while sum(moved.values()) < wanted:
                 step = min(_STEP, wanted - sum(moved.values()))
-                with trio.CancelScope(shield=True):  # An interrupt waits for the reply.
-                    done = await management.redrive(options.queue, step)
+                done = await _uninterrupted(management.redrive(options.queue, step))
                 for address, count in done.moved.items():
                     moved[address] = moved.get(address, 0) + count
                 progress.advance(sum(done.moved.values()))
