@@ -191,6 +191,15 @@ def test_every_file_of_the_page_is_run(page: Path) -> None:
 
 
 def test_no_page_installs_from_an_index() -> None:
-    pages = [ROOT / "README.md", ROOT / "docs" / "index.rst", *(ROOT / "docs" / "how-to").rglob("*.rst"), PAGES[1]]
-    wrong = [page.name for page in pages if re.search(r"pip install [\"'`]*(trio-amqp10|\.\[|\.`)", page.read_text())]
+    pages = [
+        ROOT / "README.md",
+        ROOT / "docs" / "index.rst",
+        *(ROOT / "docs" / "how-to").rglob("*.rst"),
+        PAGES[1],
+    ]
+    wrong = [
+        page.name
+        for page in pages
+        if re.search(r"pip install [\"'`]*(trio-amqp10|\.\[|\.`)", page.read_text())
+    ]
     assert wrong == []

@@ -47,9 +47,7 @@ async def test_peer_that_lists_nothing_is_of_another_kind() -> None:
         return amqp.Message(None, application_properties={"statusCode": 501, "statusDescription": "no"})
 
     async with container.connect() as conn, conn.open_management() as management:
-        with pytest.raises(
-            CommandError, match=r"^\$management does not list a queue: no; amqp10 supports"
-        ):
+        with pytest.raises(CommandError, match=r"^\$management does not list a queue: no; amqp10 supports"):
             await list_entities(management, "queue")
 
 

@@ -105,7 +105,9 @@ def test_receive_reports_how_many_it_accepted_when_its_reader_ends(queue: str, d
     assert done("receive", queue, "--count", "1") == b"kept\n"
 
 
-@pytest.mark.parametrize("command", [("browse", "{queue}"), ("demo",), ("demo", "--frames"), ("completion", "bash")])
+@pytest.mark.parametrize(
+    "command", [("browse", "{queue}"), ("demo",), ("demo", "--frames"), ("completion", "bash")]
+)
 def test_command_whose_reader_has_ended_ends_without_a_word(queue: str, command: tuple[str, ...]) -> None:
     done("send", queue, "--body", "kept")
     reader, writer = os.pipe()
