@@ -85,8 +85,7 @@ async def main(lines: int) -> None:
     container = amqp.Container("shop")
     container.add_queue("access-log")
     container.add_topic("traffic")
-    told: Counter[str] = Counter()
-    by_minute: Counter[str] = Counter()
+    told, by_minute = Counter[str](), Counter[str]()
     async with trio.open_nursery() as nursery:
         [listener] = await nursery.start(container.serve, "amqp://127.0.0.1:0")
         for line in access_log(lines):
