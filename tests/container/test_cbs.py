@@ -536,5 +536,5 @@ async def test_end_of_a_claim_is_logged(caplog: pytest.LogCaptureFixture, autoju
 def test_container_has_one_cbs() -> None:
     container = Container()
     container.add_cbs(KEYS)
-    with pytest.raises(LocalProtocolError, match="is taken"):
+    with pytest.raises(LocalProtocolError, match="exists already"):
         container.add_cbs(KEYS)

@@ -190,7 +190,7 @@ async def test_node_whose_messages_cannot_be_restored_is_not_added(
         assert container.retaining_nodes == {}
         await trio.sleep(20)  # What was not added does not delete itself as unused, with its messages.
         container.add_queue("q")
-        with pytest.raises(amqp.LocalProtocolError, match="is taken"):
+        with pytest.raises(amqp.LocalProtocolError, match="exists already"):
             container.add_queue("q")
         await container.flush()
 

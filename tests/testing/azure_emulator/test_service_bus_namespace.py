@@ -22,7 +22,7 @@ async def test_entities_have_names_of_their_own() -> None:
     bus.add_queue("orders")
     with pytest.raises(LocalProtocolError, match="in another case"):
         bus.add_queue("Orders")
-    with pytest.raises(LocalProtocolError, match="is taken"):
+    with pytest.raises(LocalProtocolError, match="exists already"):
         bus.add_topic("orders")
     with pytest.raises(LocalProtocolError, match="add it first"):
         bus.add_subscription("prices", "all")
