@@ -66,8 +66,9 @@ def test_wrong_argument_prints_what_is_wanted(name: str, args: list[str], usage:
 
 
 def test_pipeline_counts_every_request(java: None) -> None:
-    runs_on, *said, by_status, total = run("spark_pipeline.py", "3000")
+    runs_on, begins, *said, by_status, total = run("spark_pipeline.py", "3000")
     assert runs_on.startswith("Spark runs on Java ")
+    assert begins == "the queue has 3,000 lines; Spark starts, and counts them"
     counts = ast.literal_eval(by_status.partition(": ")[2])
     bars = [line.split() for line in said if not line.startswith("counting: batch ")]
     assert sum(int(number) for _, _, number in bars) == sum(counts.values())

@@ -162,6 +162,9 @@ def read_annotations(bytes buf not None, Py_ssize_t start, Py_ssize_t end):
     return read_map(buf, start, end, SYMBOL8)
 
 
+section_readers = (read_annotations, read_properties, read_application_properties)
+
+
 def usual_spans(bytes payload not None):
     """Do as ``readers_shortcut.usual_spans``."""
     cdef Octets octets = <Octets>PyBytes_AS_STRING(payload)

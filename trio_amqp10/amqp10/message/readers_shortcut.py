@@ -120,13 +120,14 @@ _DATA8: Final = standard.DATA.prefix + bytes((BINARY8,))
 _DATA32: Final = standard.DATA.prefix + bytes((BINARY32,))
 _TEXT8: Final = standard.AMQP_VALUE.prefix + bytes((STRING8,))
 try:
-    from .readers_compiled import read_annotations as _annotations
-    from .readers_compiled import read_application_properties as _application_properties
-    from .readers_compiled import read_properties as _properties
+    from .readers_compiled import section_readers
 except ImportError:  # only the compiled wheel has it
-    _annotations = Learned(read_annotations).read
-    _properties = Learned(read_properties).read
-    _application_properties = Learned(read_application_properties).read
+    section_readers = (
+        Learned(read_annotations).read,
+        Learned(read_properties).read,
+        Learned(read_application_properties).read,
+    )
+_annotations, _properties, _application_properties = section_readers
 
 USUAL_READERS: Final[tuple[Callable[[bytes, int, int], Any], ...]] = (
     read_header,
