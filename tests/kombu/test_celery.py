@@ -103,6 +103,7 @@ def typed_commands() -> list[str]:
     return re.findall(r"^   \$ ((?:amqp10 serve|celery|python) .*)$", page, re.MULTILINE)
 
 
+@pytest.mark.whole
 def test_commands_of_the_page_do_what_it_says(tmp_path: Path) -> None:
     serve, worker, *questions, last = typed_commands()
     assert serve.endswith("--management")

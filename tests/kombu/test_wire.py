@@ -164,6 +164,7 @@ def test_host_that_does_not_answer_is_given_up_in_time(monkeypatch: pytest.Monke
         Wire.dial(WhereAndOptions("amqp://192.0.2.1:5672"), 0.1)
 
 
+@pytest.mark.whole
 def test_full_queue_ends_a_send_in_time() -> None:
     from trio_amqp10 import Container
 

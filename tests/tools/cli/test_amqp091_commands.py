@@ -133,6 +133,7 @@ def test_top_shows_connections_of_both_protocols() -> None:
     assert "shop" in names
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("settled", [False, True])
 def test_bench_measures_a_server(url: str, settled: bool) -> None:
     options = ("--count", "300", "--size", "64", "--credit", "50", *(("--presettled",) if settled else ()))

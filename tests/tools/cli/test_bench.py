@@ -56,6 +56,7 @@ def test_bench_refuses_a_queue_that_holds_messages(
     assert done("receive", queue, "--until-empty") == b"kept\n" * 3
 
 
+@pytest.mark.whole
 def test_interrupted_bench_names_the_queue_with_its_messages(queue: str) -> None:
     bench = start("bench", queue, "--count", "10000000")
     name = queue.rpartition("/")[2]

@@ -47,6 +47,7 @@ def guarded() -> Iterator[str]:
         yield url.partition("://")[2]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     "command",
     [
@@ -82,6 +83,7 @@ def test_user_for_a_server_without_users_is_to_be_removed_where_it_is_given(url:
     )
 
 
+@pytest.mark.whole
 def test_server_that_blocks_after_failures_is_not_given_for_a_wrong_url() -> None:
     with serving("--user", "ada:enigma", "--max-failures", "1") as url:
         target = url.replace("://", "://ada:wrong@") + "/q"

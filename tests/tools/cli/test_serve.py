@@ -157,6 +157,7 @@ async def test_serve_holds_identities_to_their_quotas() -> None:
             assert "'bob' has connections=1 already" in failed("send", f"{bob}/q", "--body", "x")
 
 
+@pytest.mark.whole
 def test_serve_lets_a_user_wait_after_so_many_failures_as_it_says() -> None:
     with serving("--user", "ada:enigma", "--user", "bob:b", "--max-failures", "1") as url:
         ada, wrong, bob = (url.replace("//", f"//{who}@") for who in ("ada:enigma", "ada:guess", "bob:b"))
@@ -222,6 +223,7 @@ def test_serve_is_not_held_up_by_messages_in_its_queues() -> None:
     assert b"gave up" not in said
 
 
+@pytest.mark.whole
 async def test_serve_gives_up_on_what_is_in_flight_too_long() -> None:
     with server_of() as (url, server):
         async with amqp.open_connection(url) as connection:

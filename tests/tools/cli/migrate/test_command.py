@@ -166,6 +166,7 @@ def test_messages_with_a_consumer_stay_and_are_reported(here: str, there: str) -
     assert done("migrate", here, there, "--queue", "orders") == b"moved 1 of orders\n"
 
 
+@pytest.mark.whole
 def test_interrupt_ends_after_a_batch_and_loses_nothing(here: str, there: str) -> None:
     done("send", f"{here}/orders", "--count", "20000", "--body", "x")
     process = start("migrate", here, there, "--queue", "orders")
@@ -182,6 +183,7 @@ def test_interrupt_ends_after_a_batch_and_loses_nothing(here: str, there: str) -
     assert done("migrate", here, there, "--queue", "orders") == b"moved %d of orders\n" % (20700 - moved)
 
 
+@pytest.mark.whole
 def test_lost_target_is_one_line_and_the_next_run_completes(here: str, tmp_path: Path) -> None:
     done("send", f"{here}/orders", "--count", "20000", "--body", "x", "--durable")
     with killed(tmp_path / "store", "--management") as there:
