@@ -208,6 +208,33 @@ async def test_links_that_open_at_once_keep_to_the_handle_max_of_the_peer(autoju
         nursery.cancel_scope.cancel()
 
 
+async def test_link_does_not_end_with_a_session_that_was_ended_for_another(autojump_clock: MockClock) -> None:
+    _ = autojump_clock
+    async with dialled(begin=False) as (conn, peer), trio.open_nursery() as nursery:
+        opened: list[amqp.Sender] = []
+
+        async def refused() -> None:
+            with pytest.raises(amqp.LinkRefusedError, match="no queue 'bad'"):
+                await conn.open_sender("bad").__aenter__()
+
+        async def good() -> None:
+            opened.append(await conn.open_sender("good").__aenter__())
+
+        nursery.start_soon(refused)
+        await peer.expect("begin")
+        await peer.expect("attach")
+        nursery.start_soon(good)
+        await peer.expect_nothing(1)
+        begin = frame("begin", remote_channel=0, **WINDOWS)
+        await peer.send(begin, frame("end", error=NOT_FOUND))
+        await peer.expect("end")
+        await peer.accept_begin()
+        await peer.accept_attach(credit=1)
+        await wait_all_tasks_blocked()
+        assert len(opened) == 1
+        nursery.cancel_scope.cancel()
+
+
 async def test_links_that_come_back_keep_to_the_handle_max_of_another_peer() -> None:
     async with trio.open_nursery() as nursery, AsyncExitStack() as stack:
         containers = [amqp.Container(name) for name in ("wide", "narrow")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -37,7 +37,7 @@ from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
 from .class_overrides import LinkClasses
-from .errors import ConnectionClosedError, connection_error
+from .errors import ConnectionClosedError, SessionEndedError, connection_error
 from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
 from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
 from .receiver import Receiver, open_receiver
@@ -634,7 +634,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Cancelled: nothing has happened.
         """
         while not (found := self.session_for(session, own=own)).engine.is_handle_certain:
-            await found.begun()
+            with suppress(SessionEndedError):  # It was ended for another link: look for a session again.
+                await found.begun()
         return found
 
     def new_name(self) -> str:

@@ -266,10 +266,11 @@ class Recovery(RecoveryBase[RecoverableConnection]):
         """Attach a link that its session has no place for any more."""
         try:
             session = await self._connection.session_to_attach(None, own=link.own_session)
-        except (ConnectionClosedError, trio.ClosedResourceError):
-            return  # The next restore attaches it.
-        except LocalProtocolError as failure:
-            self._give_up(link, failure)
+        except Exception as failure:
+            if not (
+                self.down or self.stopped
+            ):  # otherwise the next restore attaches it, or recovery has ended
+                self._give_up(link, failure)
             return
         if link.is_suspended and not self.down:
             self._attach_to(link, session)
