@@ -153,6 +153,17 @@ class Owner:
                 self.pump.cancel()
 
 
+class Eager:
+    """An object that says more when it is woken."""
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+
+    def wake(self) -> None:
+        self._owner.engine.say(b"more")
+        self._owner.pump.wake_writer()
+
+
 async def read(stream: trio.abc.Stream) -> bytes:
     return bytes(await stream.receive_some(1000))
 
@@ -715,18 +726,13 @@ async def test_pump_writes_what_the_objects_say_that_a_write_wakes(pair: Pair) -
     ours, theirs = pair
     owner = Owner(ours)
 
-    class Eager:
-        def wake(self) -> None:
-            owner.engine.say(b"more")
-            owner.pump.wake_writer()
-
     async with owner.running():
         await theirs.send_all(b"x\n")
         assert await read(theirs) == b"X\n"
         for said in (b"word", b""):
             await wait_all_tasks_blocked()
             owner.engine.say(said)
-            owner.engine.touched.append(Eager())
+            owner.engine.touched.append(Eager(owner))
             owner.pump.wake_writer()
             await wait_all_tasks_blocked()
             assert await read(theirs) == said + b"more"
@@ -738,16 +744,11 @@ async def test_pump_writes_what_the_objects_say_that_its_timer_wakes(
     ours, theirs = pair
     owner = Owner(ours)
 
-    class Eager:
-        def wake(self) -> None:
-            owner.engine.say(b"more")
-            owner.pump.wake_writer()
-
     async with owner.running():
         await theirs.send_all(b"x\n")
         assert await read(theirs) == b"X\n"
         await trio.sleep(PATIENCE - 1)
-        owner.engine.touched.append(Eager())
+        owner.engine.touched.append(Eager(owner))
         with trio.fail_after(2):
             assert (await read(theirs))[:4] == b"more"
 

@@ -218,9 +218,7 @@ class Pump:
         self._sleeper = Waiter()
         self._socket: PolledSocket | None = None  # None: the stream needs tasks to be read and written
         self._unsent: bytes = b""  # octets of a write for which the socket had no room
-        self._reader: trio.CancelScope | None = (
-            None  # None: there is no reader; the poller watches the socket
-        )
+        self._reader: trio.CancelScope | None = None  # None: the poller watches the socket instead
         self._reading = True
         self._turn = ReadTurn()
         self._taking = False  # the reader is in ``_take``, and will wake ``_rest`` itself
@@ -509,7 +507,7 @@ class Pump:
                 return True
 
     def _may_be_polled(self) -> bool:
-        """Whether the peer is trusted, takes no turns now, and is to be read on."""
+        """Whether the poller may read on: the peer is trusted, and takes no turns now."""
         assert self._reader is not None
         return self.read_size >= READ_SIZE and not self._turn.due and not self._reader.cancel_called
 
