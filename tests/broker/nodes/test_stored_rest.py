@@ -599,6 +599,23 @@ async def test_page_that_cannot_be_read_is_tried_again(
         assert await bodies(receiver, 4) == [2, 3, 4, 5]
 
 
+async def test_page_that_cannot_be_read_at_once_does_not_stop_the_one_on_its_way() -> None:
+    house = await stocked(6)
+    out = house.out(0)
+    out.credit = 6
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+
+    def broken(_page: Any) -> Any:
+        raise StoreError("the disk is broken")
+
+    house.disk.read = broken  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="the disk is broken"):
+        house.queue.page_in_now()
+    del house.disk.read  # type: ignore[method-assign]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [*range(6)]
+
+
 async def test_page_of_a_closed_store_is_no_fault_of_the_program(caplog: pytest.LogCaptureFixture) -> None:
     house = await stocked(5)
 

@@ -679,13 +679,8 @@ class Queue(Node):
         rest = self.held.rest
         if rest is None:
             return False
-        page = rest.begin_page()
-        try:
-            rows = rest.read(most)
-        except BaseException:
-            rest.reading = None
-            raise
-        finish(self._page_in(rows, page))
+        rows = rest.read(most)  # If that fails, a page that is being read still comes.
+        finish(self._page_in(rows, rest.begin_page()))
         self._on_paged_in()
         return True
 
