@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +16,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of
 from tests.container.mortal import Disk, Mortal
 from tests.scaled import scaled
-from trio_amqp10 import Container, MemoryStore, Message, StoreError
+from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.broker.nodes import message_store, stored_rest
 from trio_amqp10.broker.nodes.message_store import MESSAGES
@@ -24,6 +25,7 @@ from .test_queue_model import In, Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @contextmanager
@@ -676,6 +678,45 @@ async def test_rows_that_are_damaged_or_missing_leave_the_counts_right() -> None
         lease.accepted()
     assert house.queue.octets == house.queue.held.available.octets == house.container.watermark.octets == 0
     assert house.container.statistics()["rows_set_aside"] == 2
+
+
+@pytest.mark.logs_errors
+@pytest.mark.parametrize("place", [9 << 48, "text"])
+async def test_message_before_the_place_of_a_damaged_row_is_not_lost(
+    place: int | str, tmp_path: Path
+) -> None:
+    path = tmp_path / "store"
+    with SqliteStore(path) as store:
+        first = Container(store=store)
+        for number in range(4):
+            await first.send("q", Message(number, durable=True))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE messages SET place = ?, failures = 'many' WHERE id = 4", (place,))
+        database.commit()
+    with SqliteStore(path) as store:
+        second = Container(store=store)
+        async with second.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+            queue_of(second).page_in_now()  # Its last row is the damaged one.
+            await second.send("q", Message(4, durable=True))
+            receiver.grant(4)
+            with trio.fail_after(60):
+                assert await bodies(receiver, 4) == [0, 1, 2, 4]
+
+
+async def test_rest_does_not_remember_messages_whose_place_is_read() -> None:
+    house = await stocked(6)
+    house.put(3, 7, None, durable=True)
+    await wait_all_tasks_blocked()
+    rest = house.queue.held.rest
+    assert rest is not None
+    assert not rest.ahead
+    house.put(1, 0, None, durable=False)
+    out = house.out(0)
+    out.credit = 10
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [6, 7, 8, *range(6), 9]
+    await house.check()
 
 
 async def test_waiting_consumers_look_again_by_priority() -> None:
