@@ -870,3 +870,29 @@ async def test_queue_that_counts_bodies_keeps_all_messages_in_memory(monkeypatch
         assert bounded.held.available.paged_out == 0
         assert free.held.available.paged_out > 0
     assert len(bounded) == len(free) == 8
+
+
+def like_rabbitmq(store: MemoryStore, **arguments: Any) -> tuple[Container, amqp.Queue]:
+    """A container with a queue "q" that has limits of RabbitMQ's."""
+    container = Container(store=store)
+    broker = container.add_broker(like_rabbitmq=True)
+    broker.declare_queue("q", arguments=arguments)
+    return container, queue_of(container)
+
+
+def stored_bodies(store: MemoryStore) -> list[Any]:
+    rows: list[Any] = store.rows(MESSAGES)
+    return [Message.from_payload(row[4]).body for row in rows]
+
+
+async def test_bound_like_rabbitmqs_holds_for_messages_that_are_left_to_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored_rest, "DEEP", 1)
+    store = MemoryStore()
+    container, queue = like_rabbitmq(store, **{"x-max-length": 5})
+    for number in range(7):
+        await container.send("q", Message(number, durable=True))
+    assert queue.held.available.paged_out > 0
+    assert (len(queue), queue.figures["dropped"]) == (5, 2)
+    assert stored_bodies(store) == [2, 3, 4, 5, 6]
