@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -896,3 +897,20 @@ async def test_bound_like_rabbitmqs_holds_for_messages_that_are_left_to_the_stor
     assert queue.held.available.paged_out > 0
     assert (len(queue), queue.figures["dropped"]) == (5, 2)
     assert stored_bodies(store) == [2, 3, 4, 5, 6]
+
+
+async def test_page_that_is_read_to_drop_its_messages_loses_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored_rest, "PAGE", 3)
+    monkeypatch.setattr(message_store, "HEADS", 0)
+    store = MemoryStore()
+    container, _ = like_rabbitmq(store)
+    for number in range(6):
+        await container.send("q", Message(number, durable=True))
+    container, queue = like_rabbitmq(store)
+    async with container.connect():
+        queue.update(replace(queue.policy, max_length=5, overflow="drop-oldest"))
+        await container.send("q", Message("not stored"))
+        assert (len(queue), queue.figures["dropped"]) == (5, 2)
+    assert stored_bodies(store) == [2, 3, 4, 5]

@@ -1326,6 +1326,8 @@ class Queue(Node):
             entry = self._first_to_drop()
             if entry is None or self.held.bound_for_death:
                 return
+            if not self.held.is_full(-1, -1):  # That has read a page, and dropped messages of it.
+                return
             self._remove_available(entry, "overflow")
             turns = self.turns
             if turns.is_over():
