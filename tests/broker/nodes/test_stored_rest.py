@@ -914,3 +914,18 @@ async def test_page_that_is_read_to_drop_its_messages_loses_no_others(
         await container.send("q", Message("not stored"))
         assert (len(queue), queue.figures["dropped"]) == (5, 2)
     assert stored_bodies(store) == [2, 3, 4, 5]
+
+
+async def test_message_that_becomes_the_first_behind_the_horizon_expires(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    container, _ = like_rabbitmq(store)
+    for number in range(2):
+        await container.send("q", Message(number, durable=True))
+    container, queue = like_rabbitmq(store)
+    async with container.connect():
+        await container.send("q", Message(2, durable=True, ttl=1000))
+        await trio.sleep(2)
+        assert len(queue) == 3  # It is not the first.
+        assert len(await container.management.get("q", 2, outcome="accept")) == 2
+        await trio.sleep(1)
+        assert len(queue) == 0

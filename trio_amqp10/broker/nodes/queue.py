@@ -729,6 +729,8 @@ class Queue(Node):
         rest = self.held.rest
         if rest is not None and rest.expires:
             self._fetch_page()
+        if self.expires_at_head and self.held.deadlines.places:
+            self._sweep_later()  # The first message may have expired.
 
     def _await_page(self, reader: QueueReader) -> bool:
         """Let a consumer or browser wait for the next page.
@@ -1453,6 +1455,8 @@ class Queue(Node):
     def _expired_at_head(self) -> Iterator[Entry]:
         while (entry := self._available.head()) is not None and self._has_expired(entry):
             yield entry
+        if entry is None and self.held.deadlines.places:  # What expires may be next behind the horizon.
+            self._fetch_page()
 
     def _sweep_later(self) -> None:
         if not self._sweeps:
