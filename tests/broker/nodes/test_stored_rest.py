@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sqlite3
+from contextlib import closing, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +17,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, queue_of
 from tests.container.mortal import Disk, Mortal
 from tests.scaled import scaled
-from trio_amqp10 import Container, MemoryStore, Message, StoreError
+from trio_amqp10 import Container, MemoryStore, Message, SqliteStore, StoreError
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.broker.nodes import message_store, stored_rest
 from trio_amqp10.broker.nodes.message_store import MESSAGES
@@ -24,6 +26,7 @@ from .test_queue_model import In, Out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
 
 @contextmanager
@@ -599,6 +602,23 @@ async def test_page_that_cannot_be_read_is_tried_again(
         assert await bodies(receiver, 4) == [2, 3, 4, 5]
 
 
+async def test_page_that_cannot_be_read_at_once_does_not_stop_the_one_on_its_way() -> None:
+    house = await stocked(6)
+    out = house.out(0)
+    out.credit = 6
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+
+    def broken(_page: Any) -> Any:
+        raise StoreError("the disk is broken")
+
+    house.disk.read = broken  # type: ignore[method-assign]
+    with pytest.raises(StoreError, match="the disk is broken"):
+        house.queue.page_in_now()
+    del house.disk.read  # type: ignore[method-assign]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [*range(6)]
+
+
 async def test_page_of_a_closed_store_is_no_fault_of_the_program(caplog: pytest.LogCaptureFixture) -> None:
     house = await stocked(5)
 
@@ -659,6 +679,45 @@ async def test_rows_that_are_damaged_or_missing_leave_the_counts_right() -> None
         lease.accepted()
     assert house.queue.octets == house.queue.held.available.octets == house.container.watermark.octets == 0
     assert house.container.statistics()["rows_set_aside"] == 2
+
+
+@pytest.mark.logs_errors
+@pytest.mark.parametrize("place", [9 << 48, "text"])
+async def test_message_before_the_place_of_a_damaged_row_is_not_lost(
+    place: int | str, tmp_path: Path
+) -> None:
+    path = tmp_path / "store"
+    with SqliteStore(path) as store:
+        first = Container(store=store)
+        for number in range(4):
+            await first.send("q", Message(number, durable=True))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE messages SET place = ?, failures = 'many' WHERE id = 4", (place,))
+        database.commit()
+    with SqliteStore(path) as store:
+        second = Container(store=store)
+        async with second.connect() as conn, conn.open_receiver("q", credit=0) as receiver:
+            queue_of(second).page_in_now()  # Its last row is the damaged one.
+            await second.send("q", Message(4, durable=True))
+            receiver.grant(4)
+            with trio.fail_after(60):
+                assert await bodies(receiver, 4) == [0, 1, 2, 4]
+
+
+async def test_rest_does_not_remember_messages_whose_place_is_read() -> None:
+    house = await stocked(6)
+    house.put(3, 7, None, durable=True)
+    await wait_all_tasks_blocked()
+    rest = house.queue.held.rest
+    assert rest is not None
+    assert not rest.ahead
+    house.put(1, 0, None, durable=False)
+    out = house.out(0)
+    out.credit = 10
+    house.queue.on_demand(out)  # type: ignore[arg-type]
+    await wait_all_tasks_blocked()
+    assert [sent.number for sent, _ in out.leases] == [6, 7, 8, *range(6), 9]
+    await house.check()
 
 
 async def test_waiting_consumers_look_again_by_priority() -> None:
@@ -812,3 +871,61 @@ async def test_queue_that_counts_bodies_keeps_all_messages_in_memory(monkeypatch
         assert bounded.held.available.paged_out == 0
         assert free.held.available.paged_out > 0
     assert len(bounded) == len(free) == 8
+
+
+def like_rabbitmq(store: MemoryStore, **arguments: Any) -> tuple[Container, amqp.Queue]:
+    """A container with a queue "q" that has limits of RabbitMQ's."""
+    container = Container(store=store)
+    broker = container.add_broker(like_rabbitmq=True)
+    broker.declare_queue("q", arguments=arguments)
+    return container, queue_of(container)
+
+
+def stored_bodies(store: MemoryStore) -> list[Any]:
+    rows: list[Any] = store.rows(MESSAGES)
+    return [Message.from_payload(row[4]).body for row in rows]
+
+
+async def test_bound_like_rabbitmqs_holds_for_messages_that_are_left_to_the_store(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored_rest, "DEEP", 1)
+    store = MemoryStore()
+    container, queue = like_rabbitmq(store, **{"x-max-length": 5})
+    for number in range(7):
+        await container.send("q", Message(number, durable=True))
+    assert queue.held.available.paged_out > 0
+    assert (len(queue), queue.figures["dropped"]) == (5, 2)
+    assert stored_bodies(store) == [2, 3, 4, 5, 6]
+
+
+async def test_page_that_is_read_to_drop_its_messages_loses_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stored_rest, "PAGE", 3)
+    monkeypatch.setattr(message_store, "HEADS", 0)
+    store = MemoryStore()
+    container, _ = like_rabbitmq(store)
+    for number in range(6):
+        await container.send("q", Message(number, durable=True))
+    container, queue = like_rabbitmq(store)
+    async with container.connect():
+        queue.update(replace(queue.policy, max_length=5, overflow="drop-oldest"))
+        await container.send("q", Message("not stored"))
+        assert (len(queue), queue.figures["dropped"]) == (5, 2)
+    assert stored_bodies(store) == [2, 3, 4, 5]
+
+
+async def test_message_that_becomes_the_first_behind_the_horizon_expires(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+    container, _ = like_rabbitmq(store)
+    for number in range(2):
+        await container.send("q", Message(number, durable=True))
+    container, queue = like_rabbitmq(store)
+    async with container.connect():
+        await container.send("q", Message(2, durable=True, ttl=1000))
+        await trio.sleep(2)
+        assert len(queue) == 3  # It is not the first.
+        assert len(await container.management.get("q", 2, outcome="accept")) == 2
+        await trio.sleep(1)
+        assert len(queue) == 0

@@ -14,7 +14,9 @@ from tests.container.helpers import bodies
 from trio_amqp10 import Container, MemoryStore, StoreFullError
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.broker.nodes import message_store, stored_rest
 from trio_amqp10.broker.nodes.message_store import MESSAGES, SUBSCRIPTIONS
+from trio_amqp10.broker.nodes.watermark import OVERHEAD
 
 from .test_message_store import HeldStore, durable, stored
 
@@ -78,6 +80,23 @@ async def test_topic_that_is_added_late_takes_its_subscriptions_back() -> None:
     async with container.connect():
         container.add_topic("news")
         assert await received(container, for_good(), 1) == ["a"]
+
+
+async def test_message_that_is_read_to_make_room_weighs_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rest, "PAGE", 2)
+    monkeypatch.setattr(message_store, "HEADS", 0)
+    store = MemoryStore()
+    container, _ = made(store, max_backlog=6, overflow="drop-oldest")
+    await subscribe(container, for_good())
+    for number in range(6):
+        await container.send("news", durable(f"{number}"))
+    container, topic = made(store, max_backlog=6, overflow="drop-oldest")
+    await container.send("news", "6")  # It is not stored, so it stays in memory.
+    (subscription,) = topic.subscriptions.values()
+    while subscription.page_in_now():
+        pass
+    assert container.watermark.octets == subscription.octets + 6 * OVERHEAD
+    assert await received(container, for_good(), 6) == [*"123456"]
 
 
 async def test_durable_subscription_keeps_its_filter_when_the_container_starts_again() -> None:

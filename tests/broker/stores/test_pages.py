@@ -178,9 +178,7 @@ async def test_sqlite_store_of_an_earlier_version_gets_its_index_once(
         assert store.totals(PARCELS) == {}
         assert await write(store, {PARCELS: {1: parcel(1), 2: parcel(2)}}) is None
     assert not caplog.records
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("DROP INDEX parts_of_parcels")
-        database.commit()
+    by_hand(path, "DROP INDEX parts_of_parcels")
     for _ in range(2):
         with SqliteStore(path) as store:
             assert store.totals(PARCELS) == {"Ulm": PartTotals(2, 12, 0, 1, 2, 1)}
@@ -189,17 +187,28 @@ async def test_sqlite_store_of_an_earlier_version_gets_its_index_once(
     ]
 
 
+async def store_of_five(folder: Path) -> Path:
+    """Make a file with five rows of a part."""
+    path = folder / "store"
+    with SqliteStore(path) as store:
+        store.totals(PARCELS)
+        assert await write(store, {PARCELS: {key: parcel(key) for key in range(1, 6)}}) is None
+    return path
+
+
+def by_hand(path: Path, statement: str) -> None:
+    """Change a file that no store has open."""
+    with closing(sqlite3.connect(path)) as database:
+        database.execute(statement)
+        database.commit()
+
+
 @pytest.mark.parametrize(
     "town", ["NULL", "7", "1.5", "x'ff00'", "''", "CAST(x'61ff62' AS TEXT)"], ids=lambda each: str(each)
 )
 async def test_rows_of_a_part_without_a_proper_name_are_read(town: str, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with SqliteStore(path) as store:
-        store.totals(PARCELS)
-        assert await write(store, {PARCELS: {key: parcel(key) for key in range(1, 6)}}) is None
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(f"UPDATE parcels SET town = {town} WHERE id > 2")
-        database.commit()
+    path = await store_of_five(tmp_path)
+    by_hand(path, f"UPDATE parcels SET town = {town} WHERE id > 2")
     with SqliteStore(path) as store:
         totals = store.totals(PARCELS)
         assert totals.pop("Ulm") == PartTotals(2, 12, 0, 1, 2, 1)
@@ -211,14 +220,21 @@ async def test_rows_of_a_part_without_a_proper_name_are_read(town: str, tmp_path
 
 @pytest.mark.parametrize("place", ["NULL", "'last'", "1.5", "x'ff'", "CAST(x'61ff62' AS TEXT)"])
 async def test_rows_without_a_proper_place_do_not_hide_the_others(place: str, tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    with SqliteStore(path) as store:
-        store.totals(PARCELS)
-        assert await write(store, {PARCELS: {key: parcel(key) for key in range(1, 6)}}) is None
-    with closing(sqlite3.connect(path)) as database:
-        database.execute(f"UPDATE parcels SET place = {place} WHERE id IN (2, 4)")
-        database.commit()
+    path = await store_of_five(tmp_path)
+    by_hand(path, f"UPDATE parcels SET place = {place} WHERE id IN (2, 4)")
     with SqliteStore(path) as store:
         found = {row[0] for row in read_all(store, "Ulm", 1)}
         assert {1, 3, 5} <= found
         assert found == {1, 2, 3, 4, 5} or (place == "NULL" and len(found) == 4)
+
+
+@pytest.mark.parametrize(("place", "left"), [("NULL", [1, 2, 4]), ("CAST(x'61ff62' AS TEXT)", [1, 4])])
+async def test_rows_after_one_without_a_proper_place_are_deleted(
+    place: str, left: list[int], tmp_path: Path
+) -> None:
+    path = await store_of_five(tmp_path)
+    by_hand(path, f"UPDATE parcels SET place = CASE WHEN id < 3 THEN {place} ELSE x'ff' END")
+    with SqliteStore(path) as store:
+        (row,) = store.read(Page(PARCELS, "Ulm", None, 1))
+        assert await write(store, {PARCELS: {PartRows("Ulm", (row[2], row[0]), 5, (4,)): None}}) is None
+        assert [row[0] for row in store.rows(PARCELS)] == left

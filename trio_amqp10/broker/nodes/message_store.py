@@ -245,7 +245,7 @@ class QueueStore:
             entry.queue_store = self
             entry.row = self._message_store.next_id()
             self._open.add(entry.row)
-            if self.rest is not None:
+            if self.rest is not None and not self.rest.has_passed(entry.order):
                 self.rest.ahead.add(entry.row)
             self.write(entry)
         self._pending += 1

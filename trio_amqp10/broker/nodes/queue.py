@@ -679,13 +679,8 @@ class Queue(Node):
         rest = self.held.rest
         if rest is None:
             return False
-        page = rest.begin_page()
-        try:
-            rows = rest.read(most)
-        except BaseException:
-            rest.reading = None
-            raise
-        finish(self._page_in(rows, page))
+        rows = rest.read(most)  # If that fails, a page that is being read still comes.
+        finish(self._page_in(rows, rest.begin_page()))
         self._on_paged_in()
         return True
 
@@ -734,6 +729,8 @@ class Queue(Node):
         rest = self.held.rest
         if rest is not None and rest.expires:
             self._fetch_page()
+        if self.expires_at_head and self.held.deadlines.places:
+            self._sweep_later()  # The first message may have expired.
 
     def _await_page(self, reader: QueueReader) -> bool:
         """Let a consumer or browser wait for the next page.
@@ -1331,6 +1328,8 @@ class Queue(Node):
             entry = self._first_to_drop()
             if entry is None or self.held.bound_for_death:
                 return
+            if not self.held.is_full(-1, -1):  # That has read a page, and dropped messages of it.
+                return
             self._remove_available(entry, "overflow")
             turns = self.turns
             if turns.is_over():
@@ -1456,6 +1455,8 @@ class Queue(Node):
     def _expired_at_head(self) -> Iterator[Entry]:
         while (entry := self._available.head()) is not None and self._has_expired(entry):
             yield entry
+        if entry is None and self.held.deadlines.places:  # What expires may be next behind the horizon.
+            self._fetch_page()
 
     def _sweep_later(self) -> None:
         if not self._sweeps:

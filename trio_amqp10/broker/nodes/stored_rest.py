@@ -110,6 +110,12 @@ class StoredRest:
         self.run = trio.lowlevel.current_trio_token()
         return page
 
+    def has_passed(self, order: int) -> bool:
+        """Whether no later page has a message of this order."""
+        place = None if self.position is None else self.position[0]
+        # A store has NULL before all numbers, and texts behind them: such a place is of a damaged row.
+        return place is not None and (not isinstance(place, int | float) or order < place)
+
     @property
     def is_under_way(self) -> bool:
         """Whether a page is being read; one of an earlier ``trio.run`` never comes."""
@@ -154,6 +160,8 @@ class StoredRest:
                 this message is known.
         """
         if self.is_read or self.reading is not None or entry.deadline is not None:
+            return False
+        if self.has_passed(entry.order):  # The last rows that were read may be damaged.
             return False
         return not drops_oldest or unpack_rank(entry.order) == self.rank
 

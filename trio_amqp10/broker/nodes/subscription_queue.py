@@ -34,7 +34,7 @@ class SharedHeldMessages(HeldMessages):
     The octets of a message count once for all subscriptions that have it.
 
     Attributes:
-        weight: the shared weight of the next message; None for a message that this subscription alone has.
+        weight: the shared weight of the next new message; None for a message that this subscription alone has.
     """
 
     __slots__ = ("_weights", "weight")
@@ -48,6 +48,12 @@ class SharedHeldMessages(HeldMessages):
         weight = SharedWeight(self.watermark, entry.length) if self.weight is None else self.weight
         weight.take()
         self._weights[entry] = weight
+
+    def _take_up(self, entry: Entry) -> None:
+        # It is read to make room for a new message, which ``weight`` belongs to.
+        weight, self.weight = self.weight, None
+        super()._take_up(entry)
+        self.weight = weight
 
     def unweigh(self, entry: Entry) -> None:
         self._weights.pop(entry).leave()

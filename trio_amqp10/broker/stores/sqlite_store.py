@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from .base import Batch, Cell, Done, Found, Row, StoreTable
+    from .base import Batch, Cell, Done, Found, Position, Row, StoreTable
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -328,16 +328,10 @@ class SqliteStore:
     def _read_page(self, page: Page) -> list[Row]:
         table, part, after, most, bound = page
         assert table.division is not None
-        key, place = table.columns[0], table.division.place
-        chosen, values = f"{table.division.part} IS {_place_of(part)}", [_bound(part)]
-        if after is not None and after[0] is None:  # NULL is before all places, and compares with none.
-            chosen += f" AND {place} IS NOT NULL"
-        elif after is not None:
-            chosen += f" AND ({place}, {key}) > ({_place_of(after[0])}, ?)"
-            values += [_bound(after[0]), after[1]]
+        chosen, values = _rows_after(table, part, after)
         return self._found(
             f"SELECT {', '.join(table.columns)} FROM {table.name} INDEXED BY {_index_of(table)} "
-            f"WHERE {chosen} ORDER BY {place}, {key} LIMIT ?",
+            f"WHERE {chosen} ORDER BY {table.division.place}, {table.columns[0]} LIMIT ?",
             (*values, most),
             _up_to(bound, table.columns.index(table.division.weight)),
         )
@@ -512,14 +506,12 @@ class SqliteStore:
         return None
 
     def _delete_rows(self, table: StoreTable, rows: PartRows) -> None:
-        assert table.division is not None
-        key, chosen, values = table.columns[0], "", []
-        if rows.after is not None:
-            chosen, values = f" AND ({table.division.place}, {key}) > (?, ?)", [*rows.after]
+        key = table.columns[0]
+        chosen, values = _rows_after(table, rows.part, rows.after)
         self._db.execute(
-            f"DELETE FROM {table.name} WHERE {table.division.part} IS ? AND {key} <= ?{chosen} "
+            f"DELETE FROM {table.name} WHERE {chosen} AND {key} <= ? "
             f"AND {key} NOT IN (SELECT value FROM json_each(?))",
-            (rows.part, rows.last, *values, json.dumps(rows.kept)),
+            (*values, rows.last, json.dumps(rows.kept)),
         )
 
     def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
@@ -596,6 +588,19 @@ def _no_store(path: str) -> str:
 def _index_of(table: StoreTable) -> str:
     """Return the name of the index of the parts of a table."""
     return f"parts_of_{table.name}"
+
+
+def _rows_after(table: StoreTable, part: Cell, after: Position | None) -> tuple[str, list[Cell]]:
+    """Return the condition for the rows of a part after a position, and its values."""
+    assert table.division is not None
+    key, place = table.columns[0], table.division.place
+    chosen, values = f"{table.division.part} IS {_place_of(part)}", [_bound(part)]
+    if after is not None and after[0] is None:  # NULL is before all places, and compares with none.
+        chosen += f" AND {place} IS NOT NULL"
+    elif after is not None:
+        chosen += f" AND ({place}, {key}) > ({_place_of(after[0])}, ?)"
+        values += [_bound(after[0]), after[1]]
+    return chosen, values
 
 
 def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
