@@ -437,6 +437,9 @@ async def test_management_exports_and_imports_definitions() -> None:
             "IMPORT", {"definitions": '{"rabbit_version": "4", "users": [{"name": "guest"}]}'}
         )
         assert [each[:2] for each in done["left-out"]] == [["users", "guest"]]
+        for text in ("5", "[]", "{", "[" * 100_000):
+            status, why = await ask("IMPORT", {"definitions": text})
+            assert (status, "expected an object of JSON" in why) == (400, True)
 
 
 async def test_management_closes_a_link_with_a_reason() -> None:

@@ -493,6 +493,7 @@ STRANGE: list[tuple[str, Any, Callable[[RemoteManagement], Any]]] = [
     ("left-out=None", {"made": {}}, lambda it: it.import_definitions({})),
     ("definitions='x': expected an object", {"definitions": "x"}, lambda it: it.export_definitions()),
     ("definitions=None: expected an object", {}, lambda it: it.export_definitions()),
+    ("definitions='[[[", {"definitions": "[" * 100_000}, lambda it: it.export_definitions()),
     ("definitions='5': expected an object", {"definitions": "5"}, lambda it: it.export_definitions()),
     ("messages=None: expected a list", {}, lambda it: it.browse("q")),
     ("messages=5: expected a map", {"messages": [5]}, lambda it: it.get("q")),

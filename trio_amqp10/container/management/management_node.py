@@ -335,7 +335,7 @@ class ManagementNode(Answering):
         text = _map(body).get("definitions")
         try:
             given: Any = json.loads(text) if isinstance(text, str) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
             raise ManagementError("invalid", f"definitions={text!r:.60}: expected an object of JSON, as text")

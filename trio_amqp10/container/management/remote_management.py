@@ -554,7 +554,7 @@ class RemoteManagement:
         text = (await self._requests.node_reply_to("EXPORT")).get("definitions")
         try:
             found: Any = json.loads(text) if isinstance(text, str) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise self._requests.fault("EXPORT", f"definitions={text!r:.64}: expected an object of JSON")

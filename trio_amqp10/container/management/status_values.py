@@ -224,8 +224,12 @@ def read_counts(key: str, value: Any) -> dict[str, int]:
 def _arguments(key: str, value: Any) -> dict[str, Any]:
     try:
         given: Any = json.loads(_text(key, value))
-        return {each: from_json(found) for each, found in _map(key, given).items()}
-    except (TypeError, ArithmeticError, OSError, RecursionError) as fault:
+    except RecursionError as fault:
+        raise ValueError(f"{key}: {fault}") from fault
+    arguments = _map(key, given)
+    try:
+        return {each: from_json(found) for each, found in arguments.items()}
+    except ValueError as fault:
         raise ValueError(f"{key}: {fault}") from fault
 
 
