@@ -238,6 +238,21 @@ async def test_messages_are_published_looked_at_taken_moved_and_sent_back() -> N
         assert await remote.move("q", "to") == 0
 
 
+async def test_numbers_of_more_than_32_bits_are_those_of_management() -> None:
+    container = amqp.Container("peer")
+    container.add_queue("q")
+    async with both(container) as (local, remote):
+        await local.publish("q", "tea")
+        for model in (local, remote):
+            assert len(await model.browse("q", 2**40, octets=2**40)) == 1
+            assert await model.browse("q", offset=2**40) == []
+            page = await model.queues().page(2**40, 2**40)
+            assert (page.items, page.more) == ((), False)
+            with pytest.raises(ManagementError, match="expected 0 to 600"):
+                await model.hold("q", 2**40)
+        assert len(await remote.get("q", octets=2**40)) == 1
+
+
 async def test_large_messages_are_taken_in_several_replies() -> None:
     container = amqp.Container("peer")
     container.add_queue("q")
