@@ -276,7 +276,34 @@ async def test_move_of_messages_that_match_goes_on_after_a_step(monkeypatch: pyt
         with pytest.raises(OperationRefusedError) as refused:
             await remote.move("q", "to")
         assert refused.value.reason == "refused"
+        assert "steps" not in refused.value.description
         assert (await local.queue("q")).depth + (await local.queue("to")).depth == 40
+
+
+async def test_refusal_after_some_steps_tells_how_many_messages_were_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trio_amqp10.container.management.remote_management._STEP", 10)
+    container = amqp.Container("peer")
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    container.add_queue("to", max_length=25, overflow="wait")
+    async with both(container) as (local, remote):
+        for _ in range(30):
+            await local.publish("q", "x")
+        with pytest.raises(OperationRefusedError) as refused:
+            await remote.move("q", "to", 30)
+        assert str(refused.value).endswith(
+            "full; 5 messages were moved before; 20 messages were moved before, in earlier steps (422)"
+        )
+        assert (await local.queue("to")).depth == 25
+        await local.move("to", "q")
+        await local.get("q", 30, outcome="reject")
+        await local.set_queue("q", max_length=15, overflow="reject")
+        with pytest.raises(OperationRefusedError) as refused:
+            await remote.redrive("dead")
+        assert refused.value.description.endswith("; 10 messages were moved before, in earlier steps")
+        assert ((await local.queue("q")).depth, (await local.queue("dead")).depth) == (10, 20)
 
 
 async def test_queue_is_held_and_redirected() -> None:
