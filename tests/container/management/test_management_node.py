@@ -299,6 +299,18 @@ async def test_management_says_why_it_does_not_do_it(
         assert container.nodes == before
 
 
+@pytest.mark.parametrize("large", ["a" * 100_000, b"a" * 100_000, ["a" * 50_000, [b"a" * 50_000]]])
+async def test_page_of_queues_with_large_arguments_is_about_a_megabyte(large: Any) -> None:
+    container = Container()
+    broker = container.add_broker()
+    for number in range(30):
+        broker.declare_queue(f"q{number}", {"large": {"inner": large}})
+    async with managed(container) as (_, ask):
+        for form in ({}, {"form": "status"}):
+            _, page = await ask("QUERY", entityType="queue", **form)
+            assert 5 <= len(page["results"]) <= 11
+
+
 @pytest.mark.parametrize(
     ("operation", "name", "answer"),
     [

@@ -63,7 +63,6 @@ from __future__ import annotations
 import inspect
 import json
 import reprlib
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
@@ -81,10 +80,10 @@ from .errors import ManagementError
 from .management import PLACE, Management
 from .single_messages import Ending
 from .status import QueueStatus, TopicStatus
-from .status_values import encodable, to_values
+from .status_values import as_list, as_map, encodable, to_values
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from trio_amqp10.broker.nodes.node import Peer
     from trio_amqp10.broker.nodes.policy import RuleKind
@@ -620,9 +619,12 @@ class _Page(NamedTuple):
 
 def _size(value: Any) -> int:
     """Return about how many octets a value takes in a reply."""
-    if isinstance(value, Mapping):
-        return 9 + sum(_size(key) + _size(value[key]) for key in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return len(value) + 5 if isinstance(value, str) else 9
+    table, items = as_map(value), as_list(value)
+    if table is not None:
+        return 9 + sum(_size(key) + _size(each) for key, each in table.items())
+    if items is not None:
+        return 9 + sum(map(_size, items))
+    return len(value) + 5 if isinstance(value, (str, bytes)) else 9
 
 
 def operations_of(kind: str) -> dict[str, list[str]]:
