@@ -30,12 +30,20 @@ trio itself.
 """
 '''
 
-CHANGES: Final = (
-    (
-        r"\n\n        Cancelled: [^\n]*(?:\n {8}(?!\"\"\")\S[^\n]*)*",
-        "",
-    ),  # what is cancelled is interrupted here
+WITHOUT_ASYNC: Final = (
+    (r"\n\n +Cancelled: [^\n]*(?:\n +(?!\"\"\")\S[^\n]*)*", ""),  # what is cancelled is interrupted here
     (r'("""[^"\n]+)\n +"""', r'\1"""'),
+    (r"StopAsyncIteration(?!:  # of trio)", "StopIteration"),
+    (r"__aiter__", "__iter__"),
+    (r"def __anext__", "def __next__"),
+    (r"async def (?!_next)", "def "),
+    (r"async (with|for)", r"\1"),
+    (r"await (?!self\._inner\.__anext__)", ""),
+)
+"""How a module for asyncio becomes one whose calls block."""
+
+CHANGES: Final = (
+    *WITHOUT_ASYNC,
     (r" Cancelled: the outcome is given anyway\.", ""),
     (r"  # noqa: ASYNC109[^\n]*", ""),
     (r"Opening\[(\w+)\]", r"\1"),
@@ -47,12 +55,6 @@ CHANGES: Final = (
     (r'    "(?:Opening|guest_mode)",\n', ""),
     (r"asyncio_bridge", "blocking_bridge"),
     (r"asyncio_management_generated", "blocking_management_generated"),
-    (r"StopAsyncIteration(?!:  # of trio)", "StopIteration"),
-    (r"__aiter__", "__iter__"),
-    (r"def __anext__", "def __next__"),
-    (r"async def (?!_next)", "def "),
-    (r"await (?!self\._inner\.__anext__)", ""),
-    (r"async (with|for)", r"\1"),
     (r"tasks of its loop", "threads"),
     (r"<aio ", "<blocking "),
     (r"Raises \(on entering\)", "Raises"),
@@ -62,14 +64,23 @@ CHANGES: Final = (
 def source() -> str:
     """The text of the module."""
     text = Path(aio.__file__).read_text()
-    text = HEAD + text[text.index("\nfrom __future__") :]
-    for pattern, replacement in CHANGES:
+    return changed(HEAD + text[text.index("\nfrom __future__") :], CHANGES)
+
+
+def changed(text: str, changes: tuple[tuple[str, str], ...]) -> str:
+    """The text after these changes, each of which is needed."""
+    for pattern, replacement in changes:
         text, times = re.subn(pattern, replacement, text)
         assert times, pattern
     return text
 
 
-if __name__ == "__main__":
-    MODULE.write_text(source())
+def write(module: Path, text: str) -> None:
+    """Write a module, in the form that the project has."""
+    module.write_text(text)
     for command in (["check", "--fix", "--quiet"], ["format", "--quiet"]):
-        subprocess.run([str(Path(sys.executable).with_name("ruff")), *command, str(MODULE)], check=True)
+        subprocess.run([str(Path(sys.executable).with_name("ruff")), *command, str(module)], check=True)
+
+
+if __name__ == "__main__":
+    write(MODULE, source())

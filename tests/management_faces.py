@@ -7,15 +7,14 @@ call of trio through the bridge. ``tests/test_management_faces.py`` holds that t
 from __future__ import annotations
 
 import ast
-import re
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Final
 
 from trio_amqp10 import bridges
 from trio_amqp10.container.management import remote_management
+
+from .blocking_source import WITHOUT_ASYNC, changed, write
 
 LIST: Final = Path(remote_management.__file__)
 
@@ -110,16 +109,7 @@ class RemoteReading(Generic[T]):
 class RemoteManagement(Opened["AsyncRemoteManagement"]):
 '''
 
-_CHANGES: Final = (
-    (r"\n\n +Cancelled: [^\n]*(?:\n +(?!\"\"\")\S[^\n]*)*", ""),  # what is cancelled is interrupted here
-    (r'("""[^"\n]+)\n +"""', r'\1"""'),
-    (r"StopAsyncIteration", "StopIteration"),
-    (r"__aiter__", "__iter__"),
-    (r"__anext__", "__next__"),
-    (r"async (def|for|with)", r"\1"),
-    (r"await ", ""),
-    (r"Any number of tasks may", "Any number of threads may"),
-)
+_CHANGES: Final = (*WITHOUT_ASYNC, (r"Any number of tasks may", "Any number of threads may"))
 """How the module for asyncio becomes the other one."""
 
 
@@ -155,11 +145,7 @@ def source(face: str) -> str:
     )
     for word, meaning in (("BRIDGE", bridge), ("DESCRIBED", described), ("FACE", face)):
         text = text.replace(word, meaning)
-    if face == "blocking":
-        for pattern, replacement in _CHANGES:
-            text, times = re.subn(pattern, replacement, text)
-            assert times, pattern
-    return text
+    return changed(text, _CHANGES) if face == "blocking" else text
 
 
 def _docstring(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef, indent: int) -> str:
@@ -188,7 +174,4 @@ def _call(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
 
 if __name__ == "__main__":
     for each in ("aio", "blocking"):
-        module(each).write_text(source(each))
-        subprocess.run(
-            [str(Path(sys.executable).with_name("ruff")), "format", "--quiet", str(module(each))], check=True
-        )
+        write(module(each), source(each))

@@ -104,12 +104,8 @@ async def forget(url: str) -> None:
 
 async def create(url: str) -> None:
     """An empty queue at a container."""
-    request = amqp.Message(
-        {"max-priority": 0},
-        application_properties={"operation": "CREATE", "type": "queue", "name": QUEUE},
-    )
-    async with amqp.open_connection(url) as conn, conn.open_requester("$management") as requester:
-        await requester.request(request, timeout=10)
+    async with amqp.open_connection(url) as conn, conn.open_management(timeout=10) as management:
+        await management.create_queue(QUEUE, max_priority=0)
 
 
 def kill_and_count(ends: Ends, kills: int, messages: int, seed: int, longest: float = 2.5) -> Counts:

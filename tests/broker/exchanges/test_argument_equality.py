@@ -45,6 +45,33 @@ def test_time_of_1_0_comes_back_from_json_with_its_seconds() -> None:
     assert from_json(to_json(Moment(2**60))) == 2**60
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            {"$": each}
+            for each in (1, [], ["decimal", "x"], ["decimal", {}], ["time", 1e99], ["time", -(2**62)])
+        ),
+        *(
+            {"$": each}
+            for each in (["time", "x"], ["octets", "zz"], ["octets", 1], ["float", []], ["table", 5])
+        ),
+        [{"deep": {"$": ["decimal", "x"]}}],
+    ],
+)
+def test_json_of_no_value_is_a_value_error(value: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        from_json(value)
+
+
+def test_json_that_is_too_deep_is_a_value_error() -> None:
+    value: list[Any] = []
+    for _ in range(10_000):
+        value = [value]
+    with pytest.raises(ValueError, match="recursion"):
+        from_json(value)
+
+
 def test_number_that_is_none_comes_back_from_json() -> None:
     assert math.isnan(from_json(to_json(math.nan)))
     with pytest.raises(TypeError, match="object"):

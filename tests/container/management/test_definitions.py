@@ -127,6 +127,23 @@ async def test_other_json_is_no_definitions(wrong: dict[str, Any]) -> None:
     assert await management.nodes().count() == 0
 
 
+@pytest.mark.parametrize("arguments", [["decimal", "x"], ["time", 1e99], ["table", 5], 5])
+async def test_definition_whose_arguments_are_no_values_is_left_out_alone(arguments: object) -> None:
+    management = Container().management
+    common = {"durable": True, "auto-delete": False}
+    imported = await management.import_definitions(
+        {
+            "trio-amqp10": 1,
+            "declared-queues": [
+                {"name": "a", "arguments": {"x": {"$": arguments}}, **common},
+                {"name": "b", "arguments": {}, **common},
+            ],
+        }
+    )
+    assert (dict(imported.made), [each.name for each in imported.left_out]) == ({"declared-queues": 1}, ["a"])
+    assert "a value has the wrong type: " in imported.left_out[0].reason
+
+
 async def test_one_imports_and_exports_what_the_rights_permit() -> None:
     container = Container(authorise=amqp.Rules(("ada", "create", "a*"), ("ada", "monitor", "b")))
     for name in ("b", "c"):

@@ -10,7 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import fill, queue_of
-from trio_amqp10.amqp10.wire.values import UInt
+from trio_amqp10.amqp10.wire.encode import encode
+from trio_amqp10.amqp10.wire.values import Described, UInt, ULong
 from trio_amqp10.container import Container, Node, QueuePolicy, Topic
 from trio_amqp10.container.management import status_builders
 
@@ -298,6 +299,42 @@ async def test_management_says_why_it_does_not_do_it(
         assert container.nodes == before
 
 
+@pytest.mark.parametrize("large", ["a" * 100_000, b"a" * 100_000, ["a" * 50_000, [b"a" * 50_000]]])
+async def test_page_of_queues_with_large_arguments_is_about_a_megabyte(large: Any) -> None:
+    container = Container()
+    broker = container.add_broker()
+    for number in range(30):
+        broker.declare_queue(f"q{number}", {"large": {"inner": large}})
+    async with managed(container) as (_, ask):
+        for form in ({}, {"form": "status"}):
+            _, page = await ask("QUERY", entityType="queue", **form)
+            assert 5 <= len(page["results"]) <= 11
+
+
+@pytest.mark.parametrize(
+    ("operation", "name", "answer"),
+    [
+        ("READ", "type", (404, "no ['a'] 'q'")),
+        ("UPDATE", "type", (404, "no ['a'] 'q'")),
+        ("DELETE", "type", (404, "no ['a'] 'q'")),
+        ("QUERY", "entityType", (200, [])),
+    ],
+)
+@pytest.mark.parametrize("form", [None, "status"])
+async def test_management_answers_a_peer_whose_type_is_a_list(
+    operation: str, name: str, answer: tuple[int, Any], form: str | None
+) -> None:
+    container = Container()
+    container.add_management()
+    container.add_queue("q")
+    asked = {"operation": operation, "name": "q", "form": form, name: ["a"]}
+    section = encode(Described(ULong(0x74), asked))  # no message of ours may have a list there (3.2.5)
+    async with container.connect() as conn, conn.open_requester("$management") as requester:
+        reply = await requester.request(amqp.Message.from_payload(section + amqp.Message({}).to_payload()))
+    told = reply.application_properties
+    assert (told["statusCode"], reply.body["results"] if reply.body else told["statusDescription"]) == answer
+
+
 async def test_container_is_not_managed_unless_it_says_so() -> None:
     container = Container(strict=True)
     async with container.connect() as conn:
@@ -412,6 +449,9 @@ async def test_management_exports_and_imports_definitions() -> None:
             "IMPORT", {"definitions": '{"rabbit_version": "4", "users": [{"name": "guest"}]}'}
         )
         assert [each[:2] for each in done["left-out"]] == [["users", "guest"]]
+        for text in ("5", "[]", "{", "[" * 100_000):
+            status, why = await ask("IMPORT", {"definitions": text})
+            assert (status, "expected an object of JSON" in why) == (400, True)
 
 
 async def test_management_closes_a_link_with_a_reason() -> None:

@@ -238,6 +238,21 @@ async def test_messages_are_published_looked_at_taken_moved_and_sent_back() -> N
         assert await remote.move("q", "to") == 0
 
 
+async def test_numbers_of_more_than_32_bits_are_those_of_management() -> None:
+    container = amqp.Container("peer")
+    container.add_queue("q")
+    async with both(container) as (local, remote):
+        await local.publish("q", "tea")
+        for model in (local, remote):
+            assert len(await model.browse("q", 2**40, octets=2**40)) == 1
+            assert await model.browse("q", offset=2**40) == []
+            page = await model.queues().page(2**40, 2**40)
+            assert (page.items, page.more) == ((), False)
+            with pytest.raises(ManagementError, match="expected 0 to 600"):
+                await model.hold("q", 2**40)
+        assert len(await remote.get("q", octets=2**40)) == 1
+
+
 async def test_large_messages_are_taken_in_several_replies() -> None:
     container = amqp.Container("peer")
     container.add_queue("q")
@@ -261,7 +276,34 @@ async def test_move_of_messages_that_match_goes_on_after_a_step(monkeypatch: pyt
         with pytest.raises(OperationRefusedError) as refused:
             await remote.move("q", "to")
         assert refused.value.reason == "refused"
+        assert "steps" not in refused.value.description
         assert (await local.queue("q")).depth + (await local.queue("to")).depth == 40
+
+
+async def test_refusal_after_some_steps_tells_how_many_messages_were_moved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trio_amqp10.container.management.remote_management._STEP", 10)
+    container = amqp.Container("peer")
+    container.add_queue("q", dead_letter="dead")
+    container.add_queue("dead")
+    container.add_queue("to", max_length=25, overflow="wait")
+    async with both(container) as (local, remote):
+        for _ in range(30):
+            await local.publish("q", "x")
+        with pytest.raises(OperationRefusedError) as refused:
+            await remote.move("q", "to", 30)
+        assert str(refused.value).endswith(
+            "full; 5 messages were moved before; 20 messages were moved before, in earlier steps (422)"
+        )
+        assert (await local.queue("to")).depth == 25
+        await local.move("to", "q")
+        await local.get("q", 30, outcome="reject")
+        await local.set_queue("q", max_length=15, overflow="reject")
+        with pytest.raises(OperationRefusedError) as refused:
+            await remote.redrive("dead")
+        assert refused.value.description.endswith("; 10 messages were moved before, in earlier steps")
+        assert ((await local.queue("q")).depth, (await local.queue("dead")).depth) == (10, 20)
 
 
 async def test_queue_is_held_and_redirected() -> None:
@@ -493,6 +535,7 @@ STRANGE: list[tuple[str, Any, Callable[[RemoteManagement], Any]]] = [
     ("left-out=None", {"made": {}}, lambda it: it.import_definitions({})),
     ("definitions='x': expected an object", {"definitions": "x"}, lambda it: it.export_definitions()),
     ("definitions=None: expected an object", {}, lambda it: it.export_definitions()),
+    ("definitions='[[[", {"definitions": "[" * 100_000}, lambda it: it.export_definitions()),
     ("definitions='5': expected an object", {"definitions": "5"}, lambda it: it.export_definitions()),
     ("messages=None: expected a list", {}, lambda it: it.browse("q")),
     ("messages=5: expected a map", {"messages": [5]}, lambda it: it.get("q")),
@@ -527,18 +570,17 @@ async def test_reply_of_another_shape_is_an_error(
 
 
 async def test_many_requests_at_once_get_each_its_own_reply() -> None:
-    async with both() as (_, remote), trio.open_nursery() as nursery:
+    async with both() as (_, remote):
         found: dict[str, QueueStatus] = {}
 
         async def make(name: str) -> None:
             found[name] = await remote.create_queue(name)
 
         names = [f"q{number}" for number in range(150)]
-        for name in names:
-            nursery.start_soon(make, name)
         with trio.fail_after(20):
-            while len(found) < len(names):
-                await trio.lowlevel.checkpoint()
+            async with trio.open_nursery() as nursery:
+                for name in names:
+                    nursery.start_soon(make, name)
         assert {name: each.address for name, each in found.items()} == {name: name for name in names}
 
 

@@ -148,6 +148,7 @@ QUEUE = QueueStatus(
         ("arguments", '{"a": {"$": 1}}', "arguments: "),
         ("arguments", '{"a": {"$": ["decimal", "x"]}}', "arguments: "),
         ("arguments", '{"a": {"$": ["time", 1e99]}}', "arguments: "),
+        ("arguments", '{"a": {"$": ["table", 5]}}', "arguments: "),
         ("arguments", '{"a": ' + "[" * 100_000, "."),
         ("rules", 1, "a status is int: expected a map"),
         ("rules", {}, "max-length=nothing: expected a whole number"),

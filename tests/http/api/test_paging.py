@@ -167,8 +167,8 @@ def test_columns_that_are_read_alone_make_the_same_answer(
         made.append(at)
         return entries[at]
 
-    def reader(path: list[str]) -> Callable[[int], Any] | None:
-        return (lambda at: entries[at][path[0]]) if len(path) == 1 and path[0] in alone else None
+    def reader(column: str) -> Callable[[int], Any] | None:
+        return (lambda at: entries[at][column]) if column in alone else None
 
     async def answer(*reader: Any) -> Any:
         try:

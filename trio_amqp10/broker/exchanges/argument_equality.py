@@ -130,14 +130,25 @@ def to_json(value: object) -> Any:
 
 
 def from_json(value: Any) -> Any:
-    """Return the value that ``to_json`` was given."""
+    """Return the value that ``to_json`` was given.
+
+    Raises:
+        ValueError: ``to_json`` returns no such JSON.
+    """
+    try:
+        return _from_json(value)
+    except (ArithmeticError, AttributeError, OSError, RecursionError, TypeError) as fault:
+        raise ValueError(str(fault)) from fault
+
+
+def _from_json(value: Any) -> Any:
     if value.__class__ is list:
-        return [from_json(each) for each in value]
+        return [_from_json(each) for each in value]
     if not isinstance(value, dict):
         return value
     table = cast("dict[str, Any]", value)
     if _NOT_PLAIN not in table:
-        return {key: from_json(each) for key, each in table.items()}
+        return {key: _from_json(each) for key, each in table.items()}
     kind, inner = table[_NOT_PLAIN]
     match kind:
         case "float":
@@ -149,4 +160,4 @@ def from_json(value: Any) -> Any:
         case "decimal":
             return Decimal(inner)
         case _:
-            return {key: from_json(each) for key, each in inner.items()}
+            return {key: _from_json(each) for key, each in inner.items()}

@@ -1,7 +1,7 @@
 """Lists of things, described while they are read: whole, in pages, by one field.
 
-A description has all fields of a thing, and costs much more than one of them. Who orders or filters a long list collects the
-things, reads the field, and describes only the things that are left.
+A description has all fields of a thing, and costs much more than one of them. A caller that sorts or filters a long list should
+collect the things, read the one field of each, and describe only those that it returns.
 
 Knows things and permissions; does not know what the things are.
 """

@@ -63,7 +63,6 @@ from __future__ import annotations
 import inspect
 import json
 import reprlib
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
@@ -81,10 +80,10 @@ from .errors import ManagementError
 from .management import PLACE, Management
 from .single_messages import Ending
 from .status import QueueStatus, TopicStatus
-from .status_values import encodable, to_values
+from .status_values import as_list, as_map, encodable, to_values
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from trio_amqp10.broker.nodes.node import Peer
     from trio_amqp10.broker.nodes.policy import RuleKind
@@ -225,22 +224,21 @@ class ManagementNode(Answering):
         return 201, "Created", _node_form(asked)(await create(name, **_wishes(body, made)))
 
     async def _read(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
-        kind = asked.get("type")
-        whole = _wants_status(asked)
-        if kind not in _OTHERS:
+        kind, other, whole = asked.get("type"), _other_in(asked, "type"), _wants_status(asked)
+        if other is None:
             if whole and kind == "queue":
                 return 200, "OK", to_values(await model.queue(_name_in(asked)))
             return 200, "OK", _node_form(asked)(await model.node(_name_in(asked), kind=_kind_in(asked)))
         if whole and kind == "container":
             return 200, "OK", to_values(await model.describe())
         identity = _text(asked, "identity")
-        form = to_values if whole else _OTHERS[kind].attributes
+        form = to_values if whole else other.attributes
         if kind == "link":
             return 200, "OK", form(await model.link(identity))
         if kind == "connection":
             return 200, "OK", form(await model.connection(_connection_in(asked)))
-        async for each in _OTHERS[kind].find(model):
-            if _OTHERS[kind].attributes(each)["identity"] == identity:
+        async for each in other.find(model):
+            if other.attributes(each)["identity"] == identity:
                 return 200, "OK", form(each)
         raise ManagementError("not-found", f"no {kind} {_shown.repr(identity)}")
 
@@ -336,7 +334,7 @@ class ManagementNode(Answering):
         text = _map(body).get("definitions")
         try:
             given: Any = json.loads(text) if isinstance(text, str) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
             raise ManagementError("invalid", f"definitions={text!r:.60}: expected an object of JSON, as text")
@@ -349,10 +347,9 @@ class ManagementNode(Answering):
     # -- all of them ------------------------------------------------------------------------
 
     async def _query(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
-        kind = asked.get("entityType")
         names = _names_in(body)
         offset, count = _number(asked, "offset", 0), _number(asked, "count", PAGE)
-        other = _OTHERS.get(kind) if isinstance(kind, str) else None
+        other = _other_in(asked, "entityType")
         listing = _listing(model, asked)
         attributes = _of_node if other is None else other.attributes
         if _wants_status(asked):
@@ -589,7 +586,7 @@ _OTHERS: Final[dict[str, _Other]] = {
 """The types of entities that are no nodes."""
 
 
-_LISTS: Final[dict[Any, Callable[[Management], Listing[Any]]]] = {
+_LISTS: Final[dict[str, Callable[[Management], Listing[Any]]]] = {
     "queue": Management.queues,
     "topic": Management.topics,
     "exchange": Management.exchanges,
@@ -604,9 +601,10 @@ def _listing(model: Management, asked: Mapping[str, Any]) -> Listing[Any]:
         raise ManagementError("invalid", f"role={_shown.repr(role)}: expected sender or receiver")
     if kind == "link":
         return model.links(role=role)
-    if kind in _OTHERS:
-        return _OTHERS[kind].find(model)
-    if _wants_status(asked) and kind in _LISTS:
+    other = _other_in(asked, "entityType")
+    if other is not None:
+        return other.find(model)
+    if _wants_status(asked) and isinstance(kind, str) and kind in _LISTS:
         return _LISTS[kind](model)
     return model.nodes(kind=kind)
 
@@ -621,9 +619,12 @@ class _Page(NamedTuple):
 
 def _size(value: Any) -> int:
     """Return about how many octets a value takes in a reply."""
-    if isinstance(value, Mapping):
-        return 9 + sum(_size(key) + _size(value[key]) for key in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    return len(value) + 5 if isinstance(value, str) else 9
+    table, items = as_map(value), as_list(value)
+    if table is not None:
+        return 9 + sum(_size(key) + _size(each) for key, each in table.items())
+    if items is not None:
+        return 9 + sum(map(_size, items))
+    return len(value) + 5 if isinstance(value, (str, bytes)) else 9
 
 
 def operations_of(kind: str) -> dict[str, list[str]]:
@@ -643,10 +644,15 @@ def operations_of(kind: str) -> dict[str, list[str]]:
 # -- the words of a request -----------------------------------------------------------------
 
 
+def _other_in(asked: Mapping[str, Any], name: str) -> _Other | None:
+    """Return the type of entities that are no nodes, if a request names one."""
+    kind = asked.get(name)
+    return _OTHERS.get(kind) if isinstance(kind, str) else None
+
+
 def _check_node(asked: Mapping[str, Any]) -> None:
-    kind = asked.get("type")
-    if kind in _OTHERS:
-        raise ManagementError("invalid", f"an entity of type {kind!r} can only be read and listed")
+    if _other_in(asked, "type") is not None:
+        raise ManagementError("invalid", f"an entity of type {asked['type']!r} can only be read and listed")
 
 
 def _kind_in(asked: Mapping[str, Any]) -> str | None:

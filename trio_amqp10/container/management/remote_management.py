@@ -9,6 +9,7 @@ Knows the operations of a management node, and the statuses in its replies.
 from __future__ import annotations
 
 import json
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
@@ -16,7 +17,7 @@ from trio_amqp10.amqp10.peer.requester import open_requester
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
-from .errors import ManagementError
+from .errors import ManagementError, OperationRefusedError
 from .remote_listing import RemoteListing
 from .remote_requests import RemoteRequests
 from .status import (
@@ -42,7 +43,7 @@ from .status import (
 from .status_values import as_list, from_values, read_counts, read_message_figures
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
     from types import TracebackType
 
     from trio_amqp10.amqp10.peer.link_carriers import LinkConnection
@@ -514,7 +515,8 @@ class RemoteManagement:
         moved = 0
         while True:
             step = min(_STEP, most - moved)
-            done = await self._count("MOVE", identity=source, target=target, count=step, filter=filter)
+            with _counting(moved):
+                done = await self._count("MOVE", identity=source, target=target, count=step, filter=filter)
             moved += done
             if done < step or moved >= most:
                 return moved
@@ -534,7 +536,8 @@ class RemoteManagement:
         moved: dict[str, int] = {}
         while True:
             step = min(_STEP, most - sum(moved.values()))
-            reply = await self._requests.map_reply_to("REDRIVE", identity=address, count=step)
+            with _counting(sum(moved.values())):
+                reply = await self._requests.map_reply_to("REDRIVE", identity=address, count=step)
             done = self._counts_in("REDRIVE", reply.get("moved"))
             left = self._counts_in("REDRIVE", {"left": reply.get("left")})["left"]
             for each, number in done.items():
@@ -554,7 +557,7 @@ class RemoteManagement:
         text = (await self._requests.node_reply_to("EXPORT")).get("definitions")
         try:
             found: Any = json.loads(text) if isinstance(text, str) else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
             raise self._requests.fault("EXPORT", f"definitions={text!r:.64}: expected an object of JSON")
@@ -623,6 +626,21 @@ class RemoteManagement:
 
     def __repr__(self) -> str:
         return f"<RemoteManagement at {self._requests.address!r}>"
+
+
+@contextmanager
+def _counting(moved: int) -> Generator[None]:
+    """Add to a refusal how many messages requests before it have moved."""
+    try:
+        yield
+    except OperationRefusedError as refused:
+        if not moved:
+            raise
+        raise OperationRefusedError(
+            refused.operation,
+            refused.status,
+            f"{refused.description}; {moved} messages were moved before, in earlier steps",
+        ) from None
 
 
 def _message_status(queue: str, entity: Entity | Any) -> MessageStatus:

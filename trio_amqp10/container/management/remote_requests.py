@@ -160,7 +160,8 @@ def _are_rows(columns: Any, rows: Any) -> bool:
 
 
 def _as_sent(value: Any) -> Any:
-    return Int(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return Int(value) if is_number and Int.MIN <= value <= Int.MAX else value
 
 
 def _described(text: Any) -> str:

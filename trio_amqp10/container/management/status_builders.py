@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trio_amqp10.broker.exchanges.bindings import Binding
-    from trio_amqp10.broker.nodes.content import Death
     from trio_amqp10.broker.nodes.held_messages import HeldMessages
     from trio_amqp10.broker.nodes.node import Node
     from trio_amqp10.broker.nodes.subscription_queue import Subscription
@@ -163,24 +162,28 @@ def _of_queue(container: ManagedContainer, queue: Queue) -> QueueStatus:
     )
 
 
-def _of_held(held: HeldMessages) -> dict[str, Any]:
-    return {
-        "depth": held.length,
-        "octets": held.octets,
-        "ready": len(held.available),
-        "unacked": held.leased,
-        "oldest": _oldest(held),
-        "arrived": held.figures["arrived"],
-        "delivered": held.delivered,
-        "acknowledged": held.figures["accepted"],
-        "redelivered": held.redelivered,
-        "dead_letters": cast("Mapping[Death, int]", held.deaths),
-    }
-
-
 def _oldest(held: HeldMessages) -> float | None:
     earliest = held.available.earliest()
     return None if earliest is None else max(0.0, held.clock.wall() - earliest.since)
+
+
+_HELD_READERS: Final[Mapping[str, Callable[[HeldMessages], Any]]] = {
+    "depth": attrgetter("length"),
+    "octets": attrgetter("octets"),
+    "ready": lambda held: len(held.available),
+    "unacked": attrgetter("leased"),
+    "oldest": _oldest,
+    "arrived": lambda held: held.figures["arrived"],
+    "delivered": attrgetter("delivered"),
+    "acknowledged": lambda held: held.figures["accepted"],
+    "redelivered": attrgetter("redelivered"),
+    "dead_letters": attrgetter("deaths"),
+}
+"""The fields that queues and subscriptions have in common."""
+
+
+def _of_held(held: HeldMessages) -> dict[str, Any]:
+    return {name: read(held) for name, read in _HELD_READERS.items()}
 
 
 def _name_of(queue: Queue) -> str:
@@ -204,18 +207,10 @@ QUEUE_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "consumers": attrgetter("consumer_count"),
     "senders": lambda queue: len(queue.inlets),
     "receivers": lambda queue: len(queue.outlets),
-    "depth": _swept(attrgetter("length")),
-    "octets": _swept(attrgetter("octets")),
-    "ready": _swept(lambda held: len(held.available)),
     "ready_octets": _swept(attrgetter("available.octets")),
-    "unacked": _swept(attrgetter("leased")),
     "delayed": _swept(lambda held: len(held.delayed)),
-    "oldest": _swept(_oldest),
-    "arrived": _swept(lambda held: held.figures["arrived"]),
     "refused": _swept(lambda held: held.figures["refused"]),
-    "delivered": _swept(attrgetter("delivered")),
-    "acknowledged": _swept(lambda held: held.figures["accepted"]),
-    "redelivered": _swept(attrgetter("redelivered")),
+    **{name: _swept(read) for name, read in _HELD_READERS.items()},
 }
 """The fields of ``QueueStatus`` that are read without the others."""
 

@@ -159,9 +159,7 @@ def _reader(name: str, annotation: str) -> _Read:
     """Return a function of a key and a value that returns the value as this type."""
     kind = annotation.removesuffix(" | None")
     if kind.startswith("Literal["):
-        read: _Read = partial(
-            _choice, ast.literal_eval(kind.removeprefix("Literal").replace("[", "(").replace("]", ")"))
-        )
+        read: _Read = partial(_choice, ast.literal_eval(kind.removeprefix("Literal")))
     else:
         read = _arguments if name == "arguments" else _READERS[kind]
     return read if kind == annotation else partial(_optional, read)
@@ -175,7 +173,7 @@ def _optional(read: _Read, key: str, value: Any) -> Any:
     return None if value is None else read(key, value)
 
 
-def _choice(choices: tuple[str, ...], key: str, value: Any) -> str:
+def _choice(choices: list[str], key: str, value: Any) -> str:
     if value not in choices:
         raise _fault(key, value, " or ".join(choices))
     return str(value)
@@ -224,8 +222,12 @@ def read_counts(key: str, value: Any) -> dict[str, int]:
 def _arguments(key: str, value: Any) -> dict[str, Any]:
     try:
         given: Any = json.loads(_text(key, value))
-        return {each: from_json(found) for each, found in _map(key, given).items()}
-    except (TypeError, ArithmeticError, OSError, RecursionError) as fault:
+    except RecursionError as fault:
+        raise ValueError(f"{key}: {fault}") from fault
+    arguments = _map(key, given)
+    try:
+        return {each: from_json(found) for each, found in arguments.items()}
+    except ValueError as fault:
         raise ValueError(f"{key}: {fault}") from fault
 
 

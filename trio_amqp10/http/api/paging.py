@@ -38,7 +38,7 @@ _MOST: Final = 500
 _SIZE: Final = 100
 _AT_ONCE: Final = 128
 """Entries that are put in order in one piece."""
-_NAME: Final = ["name"]
+_NAME: Final = "name"
 _LONGEST_PATTERN: Final = 256
 _REPEATS: Final = re.compile(r"(?<!\\)(?:\\\\)*[*+?{]")
 _NOT_SAFE: Final = re.compile(r"\)[*+?{]|\(\?|\\[1-9]")
@@ -143,7 +143,7 @@ def _matcher(name: str, is_pattern: bool) -> Callable[[str], bool]:
     return lambda text: pattern.search(text) is not None
 
 
-def no_reader(_path: list[str]) -> None:
+def no_reader(_column: str) -> None:
     """Return None: no column is read from a thing alone."""
 
 
@@ -151,7 +151,7 @@ async def list_response(
     query: Query,
     things: Sequence[Any],
     to_json: Callable[[Any], Mapping[str, Any]],
-    reader: Callable[[list[str]], Callable[[Any], Any] | None] = no_reader,
+    reader: Callable[[str], Callable[[Any], Any] | None] = no_reader,
 ) -> Response:
     """Return a list, or a page of it, as its answer.
 
@@ -159,7 +159,7 @@ async def list_response(
         query: the wishes of the client.
         things: what the entries are made of.
         to_json: returns the object of JSON for a thing.
-        reader: returns, for the path of a column, a function that reads this column of a thing's object without making the
+        reader: returns, for the name of a column, a function that reads this column of a thing's object without making the
             object; None if there is no such function.
 
     Raises:
@@ -169,14 +169,14 @@ async def list_response(
     """
     total = len(things)
     name = None if query.matches is None else reader(_NAME)
-    value = None if query.order is None else reader(query.order)
+    value = None if query.order is None or len(query.order) > 1 else reader(query.order[0])
     if (
         query.page is None
         or (query.matches is not None and name is None)
         or (query.order is not None and value is None)
     ):
         things, to_json = await _made(things, to_json), _itself
-        name, value = partial(_value_at, _NAME), partial(_value_at, query.order or ())
+        name, value = partial(_value_at, [_NAME]), partial(_value_at, query.order or ())
     if query.matches is not None and name is not None:
         things = await _matching(things, name, query.matches)
     count = len(things)

@@ -32,8 +32,8 @@ async def _listed(
 ) -> Response:
     """Return a list; ``fields`` has the field of the description that a column is."""
 
-    def reader(path: list[str]) -> Callable[[Any], Any] | None:
-        field = fields.get(path[0]) if len(path) == 1 else None
+    def reader(column: str) -> Callable[[Any], Any] | None:
+        field = fields.get(column)
         return None if field is None else listing.reader(field)
 
     query = Query.of(call.request.query_params)

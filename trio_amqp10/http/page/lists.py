@@ -89,10 +89,10 @@ async def queues(call: Call, history: History) -> Response:
     """Return all queues, with their kept depths."""
     listing = call.management.queues()
 
-    def reader(path: list[str]) -> Callable[[Any], Any] | None:
-        if len(path) > 1 or path[0] not in shapes.FIELDS_OF_QUEUES:
+    def reader(column: str) -> Callable[[Any], Any] | None:
+        if column not in shapes.FIELDS_OF_QUEUES:
             return None
-        read = listing.reader(path[0])
+        read = listing.reader(column)
         return lambda thing: shapes.plain(read(thing))
 
     return await list_response(
