@@ -65,7 +65,7 @@ def own_waiting(store: Store, row: int | None = None) -> Waiting:
 
     Args:
         store: of the spool.
-        row: rows below it do not wait; None for what is noted as consumed.
+        row: the first row that may wait; None for the first one that is not noted as consumed.
 
     Raises:
         OSError: the store cannot be read.
@@ -78,7 +78,7 @@ def lanes_waiting(store: Store, start: Positions | None = None) -> dict[str, Wai
 
     Args:
         store: of the lanes.
-        start: the position from which on rows wait; None for what is noted as consumed.
+        start: the position from which on rows wait; None for the one that is noted in the store.
 
     Raises:
         SpoolError: the store is of a newer version.
