@@ -91,11 +91,11 @@ def lanes_waiting(store: Store, start: Positions | None = None) -> dict[str, Wai
     catalog = Catalog(times)
     position = catalog.begun(start)
     lanes: defaultdict[str, list[Manifest]] = defaultdict(list)
-    for each in catalog.manifests():
-        lanes[each.lane] += [each] if each.end > position.get(each.key, 0) else []
+    for key, manifests in catalog.unread(start).items():
+        lanes[key.partition("/")[0]] += manifests
     return {
         lane: Waiting(
-            sum(each.end - max(each.first, position.get(each.key, 0)) for each in waiting),
+            sum(each.end - max(each.first, position[each.key]) for each in waiting),
             sum(each.octets for each in waiting),
             min([times[each.name] for each in waiting], default=None),
         )
