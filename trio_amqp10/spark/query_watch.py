@@ -199,29 +199,30 @@ class WatchedSpool:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._id: str | None = None
+        self._asked_at: float | None = None
         self._read_at: float | None = None
         self._found: _Found | None = None
 
     def figures(self, ends: list[dict[str, Any]]) -> _Found | None:
         """Return the figures, given the offsets up to which a query has taken rows.
 
-        None if the offsets belong to other spools, or the store cannot be read just now.
+        The last figures if the store cannot be read just now. None if there are none, or the offsets belong to other spools.
         """
+        named = {each["spool"]: each for each in ends if "spool" in each}
         try:
-            if self._id is None:
+            if self._id not in named and self._is_due(self._asked_at):
+                self._asked_at = time.monotonic()
                 self._id = spool_id(self._store)
-            end = next(
-                (each for each in ends if self._id is not None and each.get("spool") == self._id), None
-            )
-            if end is None:
-                return None
-            now = time.monotonic()
-            if self._read_at is None or not self._store.remote or now - self._read_at >= _AGE:
-                self._read_at = now
-                self._found = self._read(end)
+            if self._id in named and self._is_due(self._read_at):
+                self._read_at = time.monotonic()
+                self._found = self._read(named[self._id])
         except (OSError, SpoolError) as wrong:
             _log.warning("the figures of %s cannot be read now: %s", self._store.where, wrong)
-        return self._found
+        return self._found if self._id in named else None
+
+    def _is_due(self, last: float | None) -> bool:
+        """Whether the store may be read, given when it was read the last time."""
+        return last is None or not self._store.remote or time.monotonic() - last >= _AGE
 
     def _read(self, end: dict[str, Any]) -> _Found:
         found = [parsed(octets) or {} for octets in reports(self._store).values()]
