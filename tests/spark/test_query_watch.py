@@ -222,6 +222,17 @@ def test_spool_that_replaces_another_is_known(tmp_path: Path) -> None:
         assert combined(report, [watched]).lag_seconds == 0.0
 
 
+def test_lanes_of_the_same_name_in_two_spools_are_summed_up(tmp_path: Path) -> None:
+    sources: list[dict[str, Any]] = []
+    for number, name in enumerate(("id-1", "id-2"), 1):
+        folder = tmp_path / name
+        publish(folder, "lane-0", FIRST, 0, 5 * number, age=5)
+        (folder / "spool.json").write_text(json.dumps({"spool": name}))
+        sources.append({"endOffset": {"spool": name, "seq": 0, "lanes": {f"lane-0/{FIRST}": 2}}})
+    found = figures_of(progress(*sources), [tmp_path / "id-1", tmp_path / "id-2"])
+    assert found.lanes == {"lane-0": 3 + 8}
+
+
 def test_rows_of_logs_wait_by_their_numbers() -> None:
     source = {"endOffset": '{"a": 5, "b": 7}', "latestOffset": {"a": 9, "b": 7, "new": 3}}
     found = figures_of(progress(source, queue(1, 3)), [])

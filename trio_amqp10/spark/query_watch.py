@@ -14,6 +14,7 @@ import json
 import logging
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
@@ -266,9 +267,12 @@ def figures_of(progress: Mapping[str, Any], spools: list[WatchedSpool]) -> Query
 def _summed(found: list[_Found]) -> dict[str, Any]:
     every = [each for own, lanes, _ in found for each in (own, *lanes.values())]
     since = min([each.since for each in every if each.since is not None], default=None)
+    waiting = Counter[str]()  # a lane of the same name may be in two spools
+    for _, lanes, _ in found:
+        waiting.update({lane: waits.rows for lane, waits in lanes.items()})
     summed: dict[str, Any] = {
         "lag_seconds": 0.0 if since is None else round(max(0.0, time.time() - since), 3),
-        "lanes": {lane: waits.rows for _, lanes, _ in found for lane, waits in lanes.items()},
+        "lanes": dict(waiting),
     }
     heard = [each for _, _, reported in found for each in reported]
     if heard:
