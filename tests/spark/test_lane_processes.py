@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -102,6 +103,24 @@ def test_lane_that_dies_too_often_rests_while_another_receives_and_is_tried_agai
         assert first.resting is None
     finally:
         lanes.stop()
+
+
+def test_lane_whose_process_cannot_be_started_again_fails_the_query(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    lanes = LaneProcesses(options(tmp_path), 2)
+    try:
+        monkeypatch.setattr("subprocess.Popen", refuse)
+        kill(lanes, 0, 1)
+        until(lambda: lanes._lanes[0].failure is not None)
+        with pytest.raises(LaneError, match=r"^lane-0: its process cannot be started again: .*memory"):
+            lanes.check()
+    finally:
+        lanes.stop()
+    assert not any(lane.running for lane in lanes._lanes)
 
 
 def test_lane_that_dies_too_often_fails_a_run_that_empties_the_queue(

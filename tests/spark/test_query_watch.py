@@ -181,6 +181,58 @@ def test_store_that_cannot_be_read_leaves_the_last_figures(
     assert "cannot be read now: no disk" in caplog.text
 
 
+class Unread(FolderStore):
+    """A store like one of objects, which counts how often it is asked for its spool."""
+
+    remote = True
+    asked = 0
+    fails = False
+
+    def get(self, name: str) -> bytes | None:
+        self.asked += name == "spool.json"
+        if self.fails:
+            raise OSError("no network")
+        return super().get(name)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_store_of_no_spool_of_the_query_is_asked_every_ten_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    store = Unread(tmp_path)
+    store.fails = fails
+    watched = WatchedSpool(store)
+    for _ in range(3):
+        assert combined(progress(queue(1, 1)), [watched]).lag_seconds is None
+    assert store.asked == 1
+    monkeypatch.setattr(query_watch, "_AGE", 0.0)
+    store.fails = False
+    store.put("spool.json", b'{"spool": "id-1"}')
+    assert combined(progress(queue(1, 1)), [watched]).lag_seconds == 0.0
+    store.fails = True
+    assert combined(progress({"endOffset": {"spool": "id-2", "seq": 1}}), [watched]).lag_seconds is None
+
+
+def test_spool_that_replaces_another_is_known(tmp_path: Path) -> None:
+    watched = WatchedSpool(FolderStore(tmp_path))
+    for name in ("id-0", "id-1"):
+        filled(tmp_path, 50)
+        (tmp_path / "spool.json").write_text(json.dumps({"spool": name}))
+        report = progress({"endOffset": {"spool": name, "seq": 50}})
+        assert combined(report, [watched]).lag_seconds == 0.0
+
+
+def test_lanes_of_the_same_name_in_two_spools_are_summed_up(tmp_path: Path) -> None:
+    sources: list[dict[str, Any]] = []
+    for number, name in enumerate(("id-1", "id-2"), 1):
+        folder = tmp_path / name
+        publish(folder, "lane-0", FIRST, 0, 5 * number, age=5)
+        (folder / "spool.json").write_text(json.dumps({"spool": name}))
+        sources.append({"endOffset": {"spool": name, "seq": 0, "lanes": {f"lane-0/{FIRST}": 2}}})
+    found = figures_of(progress(*sources), [tmp_path / "id-1", tmp_path / "id-2"])
+    assert found.lanes == {"lane-0": 3 + 8}
+
+
 def test_rows_of_logs_wait_by_their_numbers() -> None:
     source = {"endOffset": '{"a": 5, "b": 7}', "latestOffset": {"a": 9, "b": 7, "new": 3}}
     found = figures_of(progress(source, queue(1, 3)), [])

@@ -99,6 +99,13 @@ def test_maps_keep_the_annotations_and_each_row_has_its_own() -> None:
     ]
 
 
+def test_message_without_sections_is_a_row_beside_all_other_columns() -> None:
+    given = {"sourceColumns": "true", "propertyTypes": "true", "propertyColumns": "n long"}
+    [row] = batch_of([b"opaque"], message_format=9, **given).to_pylist()
+    assert (row["body"], row["n"]) == (b"opaque", None)
+    assert {name: row[name] for name in COLUMNS} == NOTHING
+
+
 @pytest.mark.parametrize(
     ("address", "streams", "partition"),
     [

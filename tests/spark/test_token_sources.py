@@ -19,7 +19,7 @@ import trio_amqp10 as amqp
 from tests.amqp10.peer.town import Town
 from trio_amqp10.core.tokens import JWT, SAS, Token, sign_sas
 from trio_amqp10.spark import token_sources
-from trio_amqp10.spark.connections import dial
+from trio_amqp10.spark.connections import dial, with_reconnects
 from trio_amqp10.spark.offset_reader import read
 from trio_amqp10.spark.options import LogOptions, OptionError, QueueOptions
 from trio_amqp10.spark.token_sources import CommandTokens, EntraTokens, FreshTokens, token_source
@@ -38,6 +38,14 @@ from trio_amqp10.core.tokens import sign_sas
 import time
 open(sys.argv[2], "a").write("called\\n")
 print(sign_sas(os.environ["AMQP10_AUDIENCE"], sys.argv[1], sys.argv[3], time.time() + 3600).value)
+"""
+FAIL_ONCE = """
+import pathlib, sys
+failed = pathlib.Path(sys.argv[1])
+if not failed.exists():
+    failed.touch()
+    sys.exit(3)
+print(sys.argv[2])
 """
 
 
@@ -222,9 +230,11 @@ def test_command_is_not_shown_with_the_options() -> None:
 # At a peer ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "XOAUTH2", "PLAIN"])
-async def test_token_may_be_that_of_the_login(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
-    text = jwt(exp=time.time() + 3600)
+MECHANISMS = pytest.mark.parametrize("mechanism", ["OAUTHBEARER", "XOAUTH2", "PLAIN"])
+
+
+def town_of(monkeypatch: pytest.MonkeyPatch, mechanism: str, text: str) -> Town:
+    """Return peers at which a token is that of ada."""
 
     async def verify(_user: str, token: str) -> str | None:
         return "ada" if token == text else None
@@ -235,18 +245,35 @@ async def test_token_may_be_that_of_the_login(monkeypatch: pytest.MonkeyPatch, m
         if mechanism == "PLAIN"
         else amqp.sasl.Server(mechanisms=[servers[mechanism](verify)])
     )
+    return Town(monkeypatch, sasl=sasl, allow_plaintext_password=True)
+
+
+def login(mechanism: str, command: str) -> QueueOptions:
+    given = {"tokenCommand": command, "sasl.mechanism": mechanism, "username": "ada"}
+    return options(**given, allowPlaintextPassword="true")
+
+
+@MECHANISMS
+async def test_token_may_be_that_of_the_login(monkeypatch: pytest.MonkeyPatch, mechanism: str) -> None:
+    text = jwt(exp=time.time() + 3600)
     command = python("import sys; print(sys.argv[1])", text)
-    given = {
-        "tokenCommand": command,
-        "sasl.mechanism": mechanism,
-        "username": "ada",
-        "allowPlaintextPassword": "true",
-    }
-    async with (
-        Town(monkeypatch, sasl=sasl, allow_plaintext_password=True).open() as town,
-        dial(options(**given)),
-    ):
+    async with town_of(monkeypatch, mechanism, text).open() as town, dial(login(mechanism, command)):
         assert town.conns[-1].identity.name == "ada"
+
+
+@MECHANISMS
+async def test_command_that_fails_before_a_login_is_run_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mechanism: str
+) -> None:
+    text = jwt(exp=time.time() + 3600)
+    command = python(FAIL_ONCE, str(tmp_path / "failed"), text)
+    async with town_of(monkeypatch, mechanism, text).open() as town:
+
+        async def use(*_: object) -> Any:
+            return town.conns[-1].identity.name
+
+        assert await with_reconnects(login(mechanism, command), use) == "ada"
+    assert (tmp_path / "failed").exists()
 
 
 def test_events_are_read_with_the_tokens_of_a_command_which_runs_once(tmp_path: Path) -> None:

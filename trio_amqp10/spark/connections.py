@@ -66,14 +66,18 @@ async def dial(options: PeerOptions) -> AsyncGenerator[amqp.Connection]:
 
     Cancelled: the connection is closed.
     """
+    source = token_source(options)
     with trio.move_on_after(options.connect_timeout) as patience:
-        sasl = await _mechanism(options)
+        if source is not None and _logs_in_with_token(options):
+            audience, tokens = source
+            sasl, source = _bearing(options, (await tokens(audience)).value), None
+        else:
+            sasl = _mechanism(options)
         opening: AbstractAsyncContextManager[amqp.Connection] = (
             open_091(options, sasl or None) if options.is_091 else _opening(options, sasl)
         )
         async with opening as connection, AsyncExitStack() as stack:
-            source = token_source(options)
-            if source is not None and not _logs_in_with_token(options):
+            if source is not None:
                 await stack.enter_async_context(connection.keep_token(*source))
             patience.deadline = float("inf")  # the limit is for opening, not for the use
             yield connection
@@ -106,22 +110,27 @@ def _logs_in_with_token(options: PeerOptions) -> bool:
     return options.token != "sas" and (options.sasl_mechanism or "").upper() in _WITH_TOKEN
 
 
-async def _mechanism(options: PeerOptions) -> Any:
+def _bearing(options: PeerOptions, token: str) -> Any:
+    """Return the mechanism that logs in with a token.
+
+    The token is there before the connection, because a failure to get one may pass, and that of a login may not.
+    """
+    name, user = (options.sasl_mechanism or "").upper(), options.username or ""
+    if name == "PLAIN":
+        return amqp.sasl.Plain(user, token)
+
+    async def fetch() -> str:
+        return token
+
+    bearer = amqp.sasl.OAuthBearer if name == "OAUTHBEARER" else amqp.sasl.XOAuth2
+    return bearer(fetch, user)
+
+
+def _mechanism(options: PeerOptions) -> Any:
     name = options.sasl_mechanism
     if name is None:
         return amqp.sasl.Anonymous() if options.has_tokens else None
     name = name.upper()
-    source = token_source(options) if _logs_in_with_token(options) else None
-    if source is not None:
-        audience, tokens = source
-
-        async def fetch() -> str:
-            return (await tokens(audience)).value
-
-        if name == "PLAIN":
-            return amqp.sasl.Plain(options.username or "", await fetch())
-        bearer = amqp.sasl.OAuthBearer if name == "OAUTHBEARER" else amqp.sasl.XOAuth2
-        return bearer(fetch, options.username or "")
     if name == "NONE":
         return False
     if name == "ANONYMOUS":

@@ -163,7 +163,11 @@ class _Lane:
                     break
                 self.resting = None
                 self._close()
-                self._process = self._start()
+                try:
+                    self._process = self._start()
+                except OSError as wrong:  # e.g. no memory for another process
+                    self.failure = f"{self._task.lane}: its process cannot be started again: {wrong}"
+                    break
         self.running = False
 
     def _died(self, code: int) -> str | None:

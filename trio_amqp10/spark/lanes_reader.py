@@ -157,7 +157,7 @@ class LaneRows:
 
     def octets_between(self, start: Positions, end: Positions) -> float:
         """Return how many octets are between two positions, by the last listing."""
-        return sum([_octets(each) for each in self._catalog.parts(start, end)])
+        return _octets(self._catalog.parts(start, end))
 
     def octets(self, start: Positions) -> dict[str, float]:
         """Return how many octets of each lane are after a position, by the last listing."""
@@ -175,8 +175,7 @@ class LaneRows:
         parts = self._catalog.parts(start, end)
         total = _count(parts)
         left = total if rows is None else min(total, rows)
-        weight = self.octets_between(start, end)
-        if octets is not None and weight > octets:
+        if octets is not None and (weight := _octets(parts)) > octets:
             left = min(left, int(total * octets / weight))
         if left == total:
             return end
@@ -341,9 +340,9 @@ class LaneRows:
         self._store.delete(manifest.name)
 
 
-def _octets(part: Part) -> float:
-    manifest = part.manifest
-    return manifest.octets * (part.stop - part.start) / (manifest.end - manifest.first)
+def _octets(parts: list[Part]) -> float:
+    """Return the octets of parts, as shares of their segments."""
+    return sum([each.octets * (stop - start) / (each.end - each.first) for each, start, stop in parts])
 
 
 def _count(parts: list[Part]) -> int:

@@ -30,10 +30,8 @@ _SPARKS_OWN: Final = frozenset({"checkpointlocation"})
 """Options that Spark adds."""
 _OF_TABLE: Final = "option."
 """The beginning of names of options in ``CREATE TABLE``, as Spark passes them."""
-
-
 _TABLES_OWN: Final = frozenset({"owner", "provider"})
-"""Properties of tables, which are no options of ours."""
+"""Properties of a table that Spark passes in place of its options."""
 
 
 class OptionError(LocalProtocolError):

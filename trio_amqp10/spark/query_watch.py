@@ -14,6 +14,7 @@ import json
 import logging
 import math
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, cast
 
@@ -199,29 +200,30 @@ class WatchedSpool:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._id: str | None = None
+        self._asked_at: float | None = None
         self._read_at: float | None = None
         self._found: _Found | None = None
 
     def figures(self, ends: list[dict[str, Any]]) -> _Found | None:
         """Return the figures, given the offsets up to which a query has taken rows.
 
-        None if the offsets belong to other spools, or the store cannot be read just now.
+        The last figures if the store cannot be read just now. None if there are none, or the offsets belong to other spools.
         """
+        named = {each["spool"]: each for each in ends if "spool" in each}
         try:
-            if self._id is None:
+            if self._id not in named and self._is_due(self._asked_at):
+                self._asked_at = time.monotonic()
                 self._id = spool_id(self._store)
-            end = next(
-                (each for each in ends if self._id is not None and each.get("spool") == self._id), None
-            )
-            if end is None:
-                return None
-            now = time.monotonic()
-            if self._read_at is None or not self._store.remote or now - self._read_at >= _AGE:
-                self._read_at = now
-                self._found = self._read(end)
+            if self._id in named and self._is_due(self._read_at):
+                self._read_at = time.monotonic()
+                self._found = self._read(named[self._id])
         except (OSError, SpoolError) as wrong:
             _log.warning("the figures of %s cannot be read now: %s", self._store.where, wrong)
-        return self._found
+        return self._found if self._id in named else None
+
+    def _is_due(self, last: float | None) -> bool:
+        """Whether the store may be read, given when it was read the last time."""
+        return last is None or not self._store.remote or time.monotonic() - last >= _AGE
 
     def _read(self, end: dict[str, Any]) -> _Found:
         found = [parsed(octets) or {} for octets in reports(self._store).values()]
@@ -265,9 +267,12 @@ def figures_of(progress: Mapping[str, Any], spools: list[WatchedSpool]) -> Query
 def _summed(found: list[_Found]) -> dict[str, Any]:
     every = [each for own, lanes, _ in found for each in (own, *lanes.values())]
     since = min([each.since for each in every if each.since is not None], default=None)
+    waiting = Counter[str]()  # a lane of the same name may be in two spools
+    for _, lanes, _ in found:
+        waiting.update({lane: waits.rows for lane, waits in lanes.items()})
     summed: dict[str, Any] = {
         "lag_seconds": 0.0 if since is None else round(max(0.0, time.time() - since), 3),
-        "lanes": {lane: waits.rows for _, lanes, _ in found for lane, waits in lanes.items()},
+        "lanes": dict(waiting),
     }
     heard = [each for _, _, reported in found for each in reported]
     if heard:

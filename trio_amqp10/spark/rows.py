@@ -97,7 +97,6 @@ _PLACES: Final = {
     "delivery_annotations": DELIVERY_ANNOTATIONS,
     "footer": FOOTER,
 }
-_NO_SECTIONS: Final = (None,) * 11
 _DECLARED: Final = "propertyColumns"
 """The name of the item of a row for all property columns."""
 _SOURCE: Final = "sourceColumns"
@@ -140,6 +139,7 @@ class RowMaker:
             streams = options.super_streams if isinstance(options, LogOptions) else None
             self._partition = partition_of(self._address, streams or ())
         self._arrays = [name for name, _, _ in wanted]
+        self._no_sections = (None,) * (1 + len(wanted))
         self._only_body = not (self._has_properties or wanted)
         self._readers: list[Reader] = [
             (place, item, read, {}) for item, (_, place, read) in enumerate(wanted, 2)
@@ -166,7 +166,7 @@ class RowMaker:
             payload = each.payload
             try:
                 if each.message_format:
-                    row: Row = [Opaque(payload), *_NO_SECTIONS]
+                    row: Row = [Opaque(payload), *self._no_sections]
                 elif self._only_body and (text := only_body(payload)) is not None:
                     row = [text]
                 else:
@@ -178,7 +178,7 @@ class RowMaker:
                     rows.refused.append((each, fault))
                     continue
                 rows.errors[len(here)] = str(fault)
-                row = [Opaque(payload), *_NO_SECTIONS]
+                row = [Opaque(payload), *self._no_sections]
             sections.append(row)
             here.append(each)
         rows.moments += [moment] * (len(here) - before)

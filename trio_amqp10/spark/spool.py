@@ -107,7 +107,7 @@ def rows_waiting(folder: Path, row: int | None = None) -> Waiting:
 
     Args:
         folder: of the spool.
-        row: rows below it do not wait; None for what the spool has noted as consumed.
+        row: the first row that may wait; None for the first one that is not noted as consumed.
 
     Raises:
         OSError: the folder cannot be read.

@@ -65,7 +65,7 @@ def own_waiting(store: Store, row: int | None = None) -> Waiting:
 
     Args:
         store: of the spool.
-        row: rows below it do not wait; None for what is noted as consumed.
+        row: the first row that may wait; None for the first one that is not noted as consumed.
 
     Raises:
         OSError: the store cannot be read.
@@ -78,7 +78,7 @@ def lanes_waiting(store: Store, start: Positions | None = None) -> dict[str, Wai
 
     Args:
         store: of the lanes.
-        start: the position from which on rows wait; None for what is noted as consumed.
+        start: the position from which on rows wait; None for the one that is noted in the store.
 
     Raises:
         SpoolError: the store is of a newer version.
@@ -91,11 +91,11 @@ def lanes_waiting(store: Store, start: Positions | None = None) -> dict[str, Wai
     catalog = Catalog(times)
     position = catalog.begun(start)
     lanes: defaultdict[str, list[Manifest]] = defaultdict(list)
-    for each in catalog.manifests():
-        lanes[each.lane] += [each] if each.end > position.get(each.key, 0) else []
+    for key, manifests in catalog.unread(start).items():
+        lanes[key.partition("/")[0]] += manifests
     return {
         lane: Waiting(
-            sum(each.end - max(each.first, position.get(each.key, 0)) for each in waiting),
+            sum(each.end - max(each.first, position[each.key]) for each in waiting),
             sum(each.octets for each in waiting),
             min([times[each.name] for each in waiting], default=None),
         )
