@@ -18,7 +18,7 @@ from trio_amqp10.tools.cli.command_runner import Interrupts
 from trio_amqp10.tools.cli.migrate.command import MigrateOptions, migrate
 from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
 
-from .ends import managed
+from .ends import bodies, managed, send
 
 if TYPE_CHECKING:
     import subprocess
@@ -106,6 +106,19 @@ def test_broker_is_not_migrated_to_itself(here: str) -> None:
             "migrate", source, target, code=2
         )
     assert done("queue", "list", here, "--format", "{name} {depth}") == b"orders 700\ndead 0\n"
+
+
+async def test_virtual_hosts_of_one_address_are_two_brokers(capfd: pytest.CaptureFixture[str]) -> None:
+    source, target = managed("orders"), managed()
+    await send(source, "orders", ["tea"])
+    async with trio.open_nursery() as nursery:
+        hosts = amqp.VirtualHosts({"localhost": source, "127.0.0.1": target})
+        [listener] = await nursery.start(hosts.serve, "amqp://127.0.0.1:0")
+        options = MigrateOptions(source=listener.url.replace("127.0.0.1", "localhost"), target=listener.url)
+        await migrate(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert capfd.readouterr().out == "moved 1 of orders\n"
+    assert await bodies(target, "orders") == ["tea"]
 
 
 def test_accepted_differences_are_not_listed_again(here: str) -> None:
