@@ -154,13 +154,13 @@ async def write_out(octets: bytes) -> None:
 
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
     """Run ``function`` to its end; if cancelled, give it so many seconds to finish."""
-    failure: CommandError | None = None
+    failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         with trio.CancelScope(shield=True) as patience:
             nursery.start_soon(_end_soon, patience, seconds)
             try:
                 await function()
-            except CommandError as its_own:  # the nursery would wrap the exception in a group
+            except Exception as its_own:  # the nursery would wrap the exception in a group
                 failure = its_own
         nursery.cancel_scope.cancel()
     if failure is not None:

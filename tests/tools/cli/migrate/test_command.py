@@ -145,6 +145,15 @@ def test_dry_run_names_queues_that_exist_with_other_rules(here: str, there: str)
         assert back.startswith("conflict: queue orders exists at ")
 
 
+def test_refusal_while_messages_move_is_in_the_words_of_the_container(here: str, there: str) -> None:
+    with rabbitmq() as rabbit:
+        done("migrate", here, rabbit, "--queue", "orders")
+        refused = amqp10("migrate", rabbit, there, "--queue", "orders")
+    assert (refused.returncode, refused.stdout) == (1, b"moved 0 of orders\n")
+    assert refused.stderr.startswith(b"amqp10: a durable queue 'migrate/in/orders/")
+    assert refused.stderr.endswith(b" needs a container with a store: Container(store=SqliteStore(path))\n")
+
+
 def test_queues_of_rabbitmq_are_named_or_in_a_file(here: str, there: str, tmp_path: Path) -> None:
     file = tmp_path / "definitions.json"
     with rabbitmq() as source:
