@@ -355,11 +355,15 @@ _IN_OPTIONS: Final = {
 
 
 @contextlib.contextmanager
-def taken_port(option: str) -> Generator[None]:
-    """Name the option that gives another port, if the port of a listener is taken.
+def taken_port(option: str, http_option: str | None = None) -> Generator[None]:
+    """Name the option that gives another place, if the port or the path of a listener is taken.
+
+    Args:
+        option: the option of the listeners.
+        http_option: the option of those of HTTP, if there is one.
 
     Raises:
-        CommandError: the port is taken.
+        CommandError: the port or the path is taken.
     """
     try:
         yield
@@ -367,8 +371,15 @@ def taken_port(option: str) -> Generator[None]:
         taken = _taken(failure)
         if taken is None:
             raise
+        place = str(taken.filename or "the port")
+        if "+unix://" in place:
+            raise CommandError(
+                f"{place} is in use by another program: choose another path with {option}"
+            ) from None
+        if http_option is not None and place.startswith("http"):
+            option = http_option
         raise CommandError(
-            f"{taken.filename or 'the port'} is in use by another program: choose another port with {option}; port 0 is a free one"
+            f"{place} is in use by another program: choose another port with {option}; port 0 is a free one"
         ) from None
 
 
