@@ -203,8 +203,12 @@ def _node(url: str, query: str) -> str | None:
     return address
 
 
-def _shown(url: str) -> str:
-    """Return a URL for a message, without any part that may be a password."""
+def hide_login(url: str) -> str:
+    """Return a URL, or a text in its place, without any part that may be a password."""
     scheme, found, _ = url.partition("://")
     _, at, rest = url.rpartition("@")
-    return repr(f"{scheme}{found}***@{rest}" if at and found else f"***@{rest}" if at else url)
+    return f"{scheme}{found}***@{rest}" if at and found else f"***@{rest}" if at else url
+
+
+def _shown(url: str) -> str:
+    return repr(hide_login(url))

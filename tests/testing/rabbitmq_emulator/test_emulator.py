@@ -249,3 +249,12 @@ async def test_name_without_a_slash_declares_the_queue() -> None:
         for address in ("queues/orders", "/queues/none", "$none"):
             with pytest.raises(amqp.LinkRefusedError, match="not-found"):
                 await fill(conn, address, "lost")
+
+
+async def test_name_of_a_node_of_the_program_declares_no_queue() -> None:
+    broker = RabbitMQ()
+    own = broker.container.add_queue("own")
+    async with broker.container.connect() as conn:
+        await fill(conn, "own", "tea")
+    assert len(own) == 1
+    assert "/queues/own" not in broker.container.nodes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,8 +14,12 @@ from .conftest import (
     amqp10,
     done,
     interrupt,
+    serving,
     start,
 )
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_bench_measures_both_sides_without_a_peer() -> None:
@@ -54,6 +59,18 @@ def test_bench_refuses_a_queue_that_holds_messages(
     assert b"holds messages, which the measurement would remove" in result.stderr
     assert b"may hold" not in result.stderr
     assert done("receive", queue, "--until-empty") == b"kept\n" * 3
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "0-9-1"])
+def test_bench_ends_when_its_sender_fails(dialect: str, tmp_path: Path) -> None:
+    rights = tmp_path / "rights.toml"
+    rights.write_text('[[rights]]\nuser = "ada"\npermissions = "receive"\naddresses = "q"\n')
+    with serving("--user", "ada:x", "--rights", str(rights), "--queue", "q") as url:
+        place = url.replace("://", "://ada:x@")
+        target = (f"{place}/q",) if dialect == "1.0" else (place, "q", "--dialect", dialect)
+        result = amqp10("bench", *target, "--count", "5")
+    assert result.returncode == 1
+    assert b"the sender or the receiver failed; its error is printed above" in result.stderr
 
 
 @pytest.mark.whole

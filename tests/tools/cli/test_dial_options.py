@@ -72,6 +72,11 @@ def test_wrong_password_of_the_environment_is_named(guarded: str) -> None:
     )
     assert "not authenticated as 'ada'" in said
     assert said.endswith("(user and password are from AMQP10_USER and AMQP10_PASSWORD)")
+    typed = process_failed(
+        "send", f"amqp://ada:wrong@{guarded}/q", "--body", "x", AMQP10_USER="ada", AMQP10_PASSWORD="enigma"
+    )
+    assert "not authenticated as 'ada'" in typed
+    assert "AMQP10" not in typed
 
 
 def test_user_for_a_server_without_users_is_to_be_removed_where_it_is_given(url: str) -> None:

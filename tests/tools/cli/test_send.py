@@ -22,6 +22,7 @@ from .conftest import (
     failed,
     interrupt,
     server_of,
+    serving,
     start,
 )
 
@@ -163,6 +164,13 @@ async def test_send_says_once_what_it_waits_for(
     assert capsys.readouterr().err == (
         "amqp10: waiting: 'small' does not accept message 1 yet; a full queue accepts a message after others are received from it\n"
     )
+
+
+def test_send_to_an_address_that_does_not_exist_reports_no_outcomes() -> None:
+    with serving("--strict") as url:
+        assert failed("send", f"{url}/q", "--body", "x").endswith(
+            "no node 'q' (the address is everything after the first / that follows the host)"
+        )
 
 
 @pytest.mark.parametrize("dialect", ["1.0", "0-9-1"])

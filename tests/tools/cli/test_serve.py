@@ -33,6 +33,7 @@ from .first_line import interrupt_at_first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 SERVE = partial(serve, ServeOptions(urls=["amqp://127.0.0.1:0"]))
 
@@ -242,6 +243,17 @@ def test_serve_fails_when_the_port_is_taken(url: str) -> None:
     port = url.rpartition(":")[2]
     assert failed("emulate", "rabbitmq", "--port", port).startswith(f"{said} --port")
     assert failed("trace", "--listen", url, "--to", "amqp://127.0.0.1:1").startswith(f"{said} --listen")
+    web = url.replace("amqp", "http", 1)
+    assert failed("serve", "--listen", "amqp://127.0.0.1:0", "--http", web) == (
+        f"{said.replace(url, web)} --http URL; port 0 is a free one"
+    )
+
+
+def test_serve_fails_when_the_path_of_its_socket_is_taken(tmp_path: Path) -> None:
+    with serving(listen=f"amqp+unix://{tmp_path}/socket") as url:
+        assert failed("serve", "--listen", url) == (
+            f"amqp10: {url} is in use by another program: choose another path with --listen URL"
+        )
 
 
 def test_strict_container_warns_of_dead_letters_without_an_address() -> None:

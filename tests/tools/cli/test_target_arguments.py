@@ -60,6 +60,24 @@ def test_command_line_that_makes_no_sense_says_why(arguments: tuple[str, ...], s
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("send", "ada:enigma@localhost/q"),
+        ("queue", "list", "ada:enigma@localhost"),
+        ("queue", "list", "amqp://localhost", "amqp://ada:enigma@localhost"),
+        ("browse", "amqp091://ada:enigma@localhost"),
+        ("serve", "--listen", "ada:enigma@localhost"),
+        ("serve", "amqp://ada:enigma@localhost"),
+    ],
+)
+def test_command_line_that_makes_no_sense_shows_no_password(arguments: tuple[str, ...]) -> None:
+    result = amqp10(*arguments)
+    assert result.returncode == 2
+    assert b"***@localhost" in result.stderr
+    assert b"enigma" not in result.stderr
+
+
+@pytest.mark.parametrize(
     "more",
     [("receive", "q", "--filter", "a = 1", "--count", "1"), ("send", "q", "--subject", "s", "--body", "x")],
 )

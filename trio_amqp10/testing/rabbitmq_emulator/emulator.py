@@ -152,12 +152,12 @@ class _Broker(Container):
     def find(self, address: str) -> Node:
         """Return the node of this address.
 
-        A name without a slash is an address of version 1, of a queue, which is declared.
+        A name without a slash is an address of version 1, of a queue, which is declared; unless the program has added a node of that name.
 
         Raises:
             RefusedError: ``amqp:not-found``.
         """
-        if address and "/" not in address and not address.startswith("$"):
+        if address and "/" not in address and not address.startswith("$") and address not in self.nodes:
             queue = self.nodes.get(queue_address(address))
             return declare_queue(self.topology, address, {})[0] if queue is None else queue
         return super().find(address)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _PROBES = 1000
 """The messages that are sent one at a time at the end, to measure the latency."""
+_LOOK = 1.0
+"""Seconds of silence after which the sender is looked at."""
+_FAILED = "the sender or the receiver failed; its error is printed above"
 
 _WORDS = {
     "1.0": ("sent settled", "each accepted", "credit"),
@@ -90,7 +93,7 @@ async def _measure(options: BenchOptions) -> tuple[dict[str, float], dict[str, f
             url: str = options.url or ready["url"]
             try:
                 async with _process(_side(options, "send", url)) as sender:
-                    await receiver.drained(progress)
+                    await receiver.drained(progress, sender)
                     await sender.go_on()
                     return await receiver.result(), await sender.result()
             except CommandError as failure:
@@ -139,10 +142,16 @@ class _Child:
     def __init__(self, process: trio.Process) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
+        self._process = process
         self._stdin = process.stdin
         self._stdout = process.stdout
         self._lines: list[bytes] = []
         self._rest = b""
+
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process.returncode is not None
 
     async def read(self) -> dict[str, Any]:
         """Read the next line.
@@ -153,15 +162,25 @@ class _Child:
         while not self._lines:
             data = await self._stdout.receive_some()
             if not data:
-                raise CommandError("the sender or the receiver failed; its error is printed above")
+                raise CommandError(_FAILED)
             *self._lines, self._rest = (self._rest + data).split(b"\n")
         line: dict[str, Any] = json.loads(self._lines.pop(0))
         return line
 
-    async def drained(self, progress: Progress) -> None:
-        """Wait until the receiver has all messages but the probes."""
-        while "drained" not in (line := await self.read()):
-            progress.advance(line["received"] - progress.count)
+    async def drained(self, progress: Progress, sender: _Child) -> None:
+        """Wait until the receiver has all messages but the probes.
+
+        Raises:
+            CommandError: the receiver or the sender has ended.
+        """
+        while True:
+            with trio.move_on_after(_LOOK) as silence:
+                line = await self.read()
+                if "drained" in line:
+                    return
+                progress.advance(line["received"] - progress.count)
+            if silence.cancelled_caught and sender.ended:
+                raise CommandError(_FAILED)
 
     async def go_on(self) -> None:
         """Let the sender send the probes."""

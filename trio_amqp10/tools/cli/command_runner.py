@@ -154,13 +154,13 @@ async def write_out(octets: bytes) -> None:
 
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
     """Run ``function`` to its end; if cancelled, give it so many seconds to finish."""
-    failure: CommandError | None = None
+    failure: Exception | None = None
     async with trio.open_nursery() as nursery:
         with trio.CancelScope(shield=True) as patience:
             nursery.start_soon(_end_soon, patience, seconds)
             try:
                 await function()
-            except CommandError as its_own:  # the nursery would wrap the exception in a group
+            except Exception as its_own:  # the nursery would wrap the exception in a group
                 failure = its_own
         nursery.cancel_scope.cancel()
     if failure is not None:
@@ -355,11 +355,15 @@ _IN_OPTIONS: Final = {
 
 
 @contextlib.contextmanager
-def taken_port(option: str) -> Generator[None]:
-    """Name the option that gives another port, if the port of a listener is taken.
+def taken_port(option: str, http_option: str | None = None) -> Generator[None]:
+    """Name the option that gives another place, if the port or the path of a listener is taken.
+
+    Args:
+        option: the option of the listeners.
+        http_option: the option of those of HTTP, if there is one.
 
     Raises:
-        CommandError: the port is taken.
+        CommandError: the port or the path is taken.
     """
     try:
         yield
@@ -367,8 +371,15 @@ def taken_port(option: str) -> Generator[None]:
         taken = _taken(failure)
         if taken is None:
             raise
+        place = str(taken.filename or "the port")
+        if "+unix://" in place:
+            raise CommandError(
+                f"{place} is in use by another program: choose another path with {option}"
+            ) from None
+        if http_option is not None and place.startswith("http"):
+            option = http_option
         raise CommandError(
-            f"{taken.filename or 'the port'} is in use by another program: choose another port with {option}; port 0 is a free one"
+            f"{place} is in use by another program: choose another port with {option}; port 0 is a free one"
         ) from None
 
 

@@ -13,7 +13,7 @@ import click
 
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.version import __version__
-from trio_amqp10.net.urls import Url, parse_url, schemes_of, split_url
+from trio_amqp10.net.urls import Url, hide_login, parse_url, schemes_of, split_url
 
 from .dial_options import DialOptions, completed, dialling, tls_dialling, wait_option
 from .lazy_commands import LazyGroup, run
@@ -45,7 +45,7 @@ def as_target(value: str) -> tuple[str, str]:
         raise no_scheme(value, f"/{value}")
     if is_091(value):
         raise click.BadParameter(
-            f"{value} is a URL of AMQP 0-9-1, which this command cannot use; give an amqp:// URL"
+            f"{hide_login(value)} is a URL of AMQP 0-9-1, which this command cannot use; give an amqp:// URL"
         )
     url = _parsed(value)
     where, address = split_url(value)

@@ -101,11 +101,11 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
 
 
 def lost(failure: Exception, done: str) -> Exception:
-    """Return the error for the loss of a connection, with what was done before.
+    """Return the error of a command that lost its link or connection: why, and what was ``done`` before.
 
-    Return the failure itself if the connection never was open.
+    It is the failure itself if nothing was sent, because the connection or the link was refused.
     """
-    if was_dialled(failure):
+    if was_dialled(failure) or isinstance(failure, amqp.LinkRefusedError):
         return failure
     return CommandError(f"{explain(failure)} ({done}; the outcome of others is unknown)")
 

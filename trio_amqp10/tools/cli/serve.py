@@ -167,7 +167,7 @@ async def _serve(
     tasks: list[Callable[[], Awaitable[None]]] = [manager.keep_alive]
     if reload is not None:
         tasks.append(partial(reload.run, container, sasl, context))
-    with taken_port("--listen URL"):
+    with taken_port("--listen URL", "--http URL"):
         if store is not None and options.backup is not None and hasattr(signal, "SIGUSR1"):
             with trio.open_signal_receiver(signal.SIGUSR1) as wishes:
                 tasks.append(partial(_back_up, store, options.backup, wishes))

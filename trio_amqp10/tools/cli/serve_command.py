@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trio_amqp10.net.urls import hide_login
+
 from .command_runner import CommandError, explain, run_plain, say
 from .lazy_commands import RulesCommand, run
 from .option_types import FILE
@@ -51,7 +53,7 @@ def serve_command(config: str | None, check: bool, **given: Any) -> None:
     context = click.get_current_context()
     if context.args:
         raise click.UsageError(
-            f"{context.args[0]!r}: expected options only; use --listen URL for the URL of a listener."
+            f"{hide_login(context.args[0])!r}: expected options only; use --listen URL for the URL of a listener."
         )
     typed = {
         option.name: given[option.name]

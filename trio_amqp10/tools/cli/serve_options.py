@@ -15,7 +15,7 @@ import click
 
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.http.urls import parse_http_url
-from trio_amqp10.net.urls import parse_url, schemes_of
+from trio_amqp10.net.urls import hide_login, parse_url, schemes_of
 
 from .lazy_commands import parsed_by
 from .option_types import FILE, LocalPath
@@ -71,8 +71,9 @@ def as_listen_url(value: str) -> str:
         click.BadParameter: it is not such a URL.
     """
     if "://" not in value:
-        place = f"localhost:{value}" if value.isdecimal() else value
-        raise click.BadParameter(f"{value!r}: expected a URL to listen at, as in amqp://{place}")
+        shown = hide_login(value)
+        place = f"localhost:{value}" if value.isdecimal() else shown
+        raise click.BadParameter(f"{shown!r}: expected a URL to listen at, as in amqp://{place}")
     try:
         parse_url(value, schemes_of("amqp091"))
     except LocalProtocolError as wrong:

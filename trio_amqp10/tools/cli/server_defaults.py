@@ -71,8 +71,11 @@ class ServerDefaults:
         )
 
     def login_source(self, url: str) -> str | None:
-        """Return where the user of this URL was given; None if in the URL."""
-        if self.user is None or place_of(url).username != self.user or not self.covers(url):
+        """Return where the user and the password of this URL were given; None if in the URL."""
+        place = place_of(url)
+        if self.user is None or (place.username, place.password) != (self.user, self.password):
+            return None
+        if not self.covers(url):
             return None
         return f"{_USER} and {_PASSWORD}" if self.source == _URL else self.source
 

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import click
 
 from trio_amqp10.core.errors import LocalProtocolError
-from trio_amqp10.net.urls import parse_url
+from trio_amqp10.net.urls import hide_login, parse_url
 
 from .server_defaults import default_url, is_091, with_login
 
@@ -96,7 +96,7 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
                 wrong.param_hint = "'URL'"
                 raise
             if len(given) > len(words):
-                raise click.UsageError(f"{given[len(words)]!r}: expected only {names}.")
+                raise click.UsageError(f"{hide_login(given[len(words)])!r}: expected only {names}.")
             values: dict[str, Any] = {}
             for place, word in enumerate(words):
                 if place >= len(given):
@@ -119,7 +119,8 @@ def server_arguments(*words: Word) -> Callable[[Callable[..., None]], Callable[.
 def no_scheme(value: str, node: str) -> click.BadParameter:
     """Return the error of a text that is not a URL, with a URL as example."""
     if ":" in value.partition("/")[0]:
-        return click.BadParameter(f"{value!r}: expected a URL, as in amqp://{value}")
+        shown = hide_login(value)
+        return click.BadParameter(f"{shown!r}: expected a URL, as in amqp://{shown}")
     return click.BadParameter(
         f"{value!r}: expected a URL, as in amqp://localhost:5672{node}; AMQP10_URL gives the server of an address alone"
         if node

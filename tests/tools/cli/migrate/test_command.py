@@ -18,7 +18,7 @@ from trio_amqp10.tools.cli.command_runner import Interrupts
 from trio_amqp10.tools.cli.migrate.command import MigrateOptions, migrate
 from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
 
-from .ends import managed
+from .ends import bodies, managed, send
 
 if TYPE_CHECKING:
     import subprocess
@@ -108,6 +108,19 @@ def test_broker_is_not_migrated_to_itself(here: str) -> None:
     assert done("queue", "list", here, "--format", "{name} {depth}") == b"orders 700\ndead 0\n"
 
 
+async def test_virtual_hosts_of_one_address_are_two_brokers(capfd: pytest.CaptureFixture[str]) -> None:
+    source, target = managed("orders"), managed()
+    await send(source, "orders", ["tea"])
+    async with trio.open_nursery() as nursery:
+        hosts = amqp.VirtualHosts({"localhost": source, "127.0.0.1": target})
+        [listener] = await nursery.start(hosts.serve, "amqp://127.0.0.1:0")
+        options = MigrateOptions(source=listener.url.replace("127.0.0.1", "localhost"), target=listener.url)
+        await migrate(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    assert capfd.readouterr().out == "moved 1 of orders\n"
+    assert await bodies(target, "orders") == ["tea"]
+
+
 def test_accepted_differences_are_not_listed_again(here: str) -> None:
     with rabbitmq() as there:
         accepted = amqp10("migrate", here, there, "--accept-differences")
@@ -130,6 +143,15 @@ def test_dry_run_names_queues_that_exist_with_other_rules(here: str, there: str)
         )
         back = done("migrate", rabbit, here, "--queue", "orders", "--dry-run").decode().splitlines()[-1]
         assert back.startswith("conflict: queue orders exists at ")
+
+
+def test_refusal_while_messages_move_is_in_the_words_of_the_container(here: str, there: str) -> None:
+    with rabbitmq() as rabbit:
+        done("migrate", here, rabbit, "--queue", "orders")
+        refused = amqp10("migrate", rabbit, there, "--queue", "orders")
+    assert (refused.returncode, refused.stdout) == (1, b"moved 0 of orders\n")
+    assert refused.stderr.startswith(b"amqp10: a durable queue 'migrate/in/orders/")
+    assert refused.stderr.endswith(b" needs a container with a store: Container(store=SqliteStore(path))\n")
 
 
 def test_queues_of_rabbitmq_are_named_or_in_a_file(here: str, there: str, tmp_path: Path) -> None:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, cast
 
+import pytest
 import trio
 
 import trio_amqp10 as amqp
 from tests.tools.cli.conftest import SECONDS, amqp10, failed, serving
 from trio_amqp10.testing import rabbitmq
+from trio_amqp10.tools.cli.migrate.switching import switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
+    from trio_amqp10.tools.cli.migrate.from_container import OutOfContainer
 
 
 @dataclass
@@ -90,3 +96,43 @@ def test_producer_and_consumer_go_on_at_the_target() -> None:
 def test_rabbitmq_cannot_redirect() -> None:
     with rabbitmq() as here, serving("--management") as there:
         assert "is RabbitMQ, which cannot redirect" in failed("migrate", here, there, "--redirect", code=2)
+
+
+class Held:
+    """A container that answers the hold of a queue once, then no renewal."""
+
+    def __init__(self, fault: Exception) -> None:
+        self.fault = fault
+        self.holds: list[int] = []
+
+    async def hold(self, _queue: str, seconds: int) -> None:
+        self.holds.append(seconds)
+        if seconds and len(self.holds) > 1:
+            raise self.fault
+
+    async def figures(self, _queue: str) -> None:
+        """No queue, so no message."""
+
+    async def redirect(self, _queue: str, _url: str) -> None:
+        """Nothing."""
+
+
+@pytest.mark.usefixtures("autojump_clock")
+@pytest.mark.parametrize(
+    "fault",
+    [trio.TooSlowError("no answer"), amqp.LinkDetachedError("gone")],
+    ids=lambda fault: type(fault).__name__,
+)
+async def test_renewal_of_the_hold_that_fails_ends_no_copying(fault: Exception) -> None:
+    source, copying = Held(fault), SimpleNamespace(beside_consumers=False)
+    copied: list[float] = []
+
+    async def copy() -> None:
+        await trio.sleep(20)
+        copied.append(trio.current_time())
+
+    await switch(
+        cast("ContainerEnd", source), "orders", "amqp://there/orders", cast("OutOfContainer", copying), copy
+    )
+    assert (len(copied), copying.beside_consumers) == (2, True)
+    assert source.holds == [15, 15, 0]

@@ -83,17 +83,19 @@ async def migrate(options: MigrateOptions, interrupts: Interrupts) -> None:
     Raises:
         CommandError: something has no counterpart, and nothing was done; or some messages were not moved, and the command must run again.
     """
-    await _refuse_same_broker(options.source, options.target)
     with _explained():
         async with (
             open_end(options.source, options.source_dial) as source,
             open_end(options.target, options.target_dial) as target,
         ):
+            # Virtual hosts, and servers behind one proxy, have one address; but each has an id.
+            if source.connection.remote.container_id == target.connection.remote.container_id:
+                await _refuse_same_broker(options.source, options.target)
             await _between(source, target, options, interrupts)
 
 
 async def _refuse_same_broker(source: str, target: str) -> None:
-    """Check that the URLs name two brokers, under whatever names of their hosts.
+    """Check that the URLs of brokers of one name lead to two places, under whatever names of their hosts.
 
     Raises:
         CommandError: both name the same broker and virtual host.
@@ -107,18 +109,12 @@ async def _refuse_same_broker(source: str, target: str) -> None:
 
 
 async def _sockets(url: str) -> set[tuple[Any, ...]]:
-    """Return the addresses of a broker with its port and virtual host.
-
-    The set is empty if the host is unknown.
-    """
+    """Return the addresses of a broker with its port and virtual host."""
     where, host = management_url(url)
     place = parse_url(where)
     if place.scheme == "amqp+unix":
         return {(place.path, host)}
-    try:
-        found = await trio.socket.getaddrinfo(place.host, place.port, type=trio.socket.SOCK_STREAM)
-    except OSError:  # dialling reports it
-        return set()
+    found = await trio.socket.getaddrinfo(place.host, place.port, type=trio.socket.SOCK_STREAM)
     return {(*each[4][:2], place.path, host) for each in found}
 
 

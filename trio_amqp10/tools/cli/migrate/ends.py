@@ -15,7 +15,7 @@ from trio_amqp10.net.urls import parse_url
 from trio_amqp10.rabbitmq import ManagementError, open_management
 from trio_amqp10.tools.cli.command_runner import CommandError
 from trio_amqp10.tools.cli.dial_management import management_url
-from trio_amqp10.tools.cli.open_management import operation_errors
+from trio_amqp10.tools.cli.open_management import RABBITMQ, operation_errors
 
 from .container_end import ContainerEnd
 from .rabbitmq_end import RabbitMQEnd
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 End: TypeAlias = ContainerEnd | RabbitMQEnd
 
-_PRODUCT: Final = "RabbitMQ"
 _PATIENCE: Final = 5.0
 """Seconds to wait for the first answer of RabbitMQ."""
 _LONG_PATIENCE: Final = 600.0
@@ -53,10 +52,10 @@ async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
     if host is not None:
         async with dial.dial(where, hostname=host) as connection:
             known = connection.remote.properties.get("product")
-        if known == _PRODUCT:  # which takes a virtual host only in this form
+        if known == RABBITMQ:  # which takes a virtual host only in this form
             host = f"vhost:{host}"
     async with dial.dial(where, hostname=host) as connection, AsyncExitStack() as stack:
-        if connection.remote.properties.get("product") != _PRODUCT:
+        if connection.remote.properties.get("product") != RABBITMQ:
             try:
                 management = await stack.enter_async_context(
                     connection.open_management(timeout=_LONG_PATIENCE)

@@ -74,7 +74,7 @@ async def switch(
 
 async def _renew(source: ContainerEnd, queue: str) -> None:
     """Prolong the hold until cancelled; the copying reports a lost connection."""
-    with suppress(CommandError, AmqpError):
+    with suppress(AmqpError, trio.TooSlowError):
         while True:
             await trio.sleep(_RENEWAL)
             await source.hold(queue, _HOLD)
