@@ -356,7 +356,7 @@ _IN_OPTIONS: Final = {
 
 @contextlib.contextmanager
 def taken_port(option: str, http_option: str | None = None) -> Generator[None]:
-    """Name the option that gives another place, if the port or the path of a listener is taken.
+    """Name the option that gives another place, if that of a listener is taken.
 
     Args:
         option: the option of the listeners.

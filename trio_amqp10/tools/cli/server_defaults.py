@@ -71,7 +71,7 @@ class ServerDefaults:
         )
 
     def login_source(self, url: str) -> str | None:
-        """Return where the user and the password of this URL were given; None if in the URL."""
+        """Return where the login for this URL was given; None if in the URL."""
         place = place_of(url)
         if self.user is None or (place.username, place.password) != (self.user, self.password):
             return None

@@ -95,7 +95,7 @@ async def migrate(options: MigrateOptions, interrupts: Interrupts) -> None:
 
 
 async def _refuse_same_broker(source: str, target: str) -> None:
-    """Check that the URLs of brokers of one name lead to two places, under whatever names of their hosts.
+    """Check that URLs lead to two brokers, whatever names their hosts have.
 
     Raises:
         CommandError: both name the same broker and virtual host.
