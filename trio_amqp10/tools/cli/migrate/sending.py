@@ -28,7 +28,7 @@ _PATIENCE: Final = 30.0
 
 
 class Batch(NamedTuple):
-    """What was moved in one step.
+    """A batch that was moved.
 
     Attributes:
         moved: the number of messages.
