@@ -11,7 +11,7 @@ import uuid
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import trio
 
@@ -36,7 +36,7 @@ from trio_amqp10.net.option_signatures import takes_on
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
-from .class_overrides import LinkClasses
+from .class_overrides import DEFAULT_CLASSES, LinkClasses
 from .errors import ConnectionClosedError, SessionEndedError, connection_error
 from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
 from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
@@ -81,6 +81,8 @@ _log = logging.getLogger("trio_amqp10.connection")
 _PATIENCE = 1.0
 """Seconds that an incoming link waits for an iteration of ``incoming_links``."""
 
+
+_NO_STORES: Final[frozenset[TerminusStore]] = frozenset()
 
 _GIVEN_UP = frozenset({IDLE.name, ANSWER.name})
 """Rules whose breach counts as a loss of the transport.
@@ -163,8 +165,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.owner: object = None
         self.close_timeout: float = close_timeout
         self.pace: CheckpointThrottle = CheckpointThrottle()
-        self.kinds: LinkClasses = LinkClasses()
-        self.stores: frozenset[TerminusStore] = frozenset()
+        self.kinds: LinkClasses = DEFAULT_CLASSES
+        self.stores: frozenset[TerminusStore] = _NO_STORES
         self.totals: ConnectionCounters = ConnectionCounters()
         self.engine: EngineConnection = engine
         self.recovery: Recovery | None = None
