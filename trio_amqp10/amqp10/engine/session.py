@@ -52,9 +52,10 @@ class Session(SessionCore):
         remote: the peer's begin, once read.
         answered: whether our begin answered the peer's.
         reported: whether the end of the session was reported.
-        errant: the peer's handles on which it has answered our detach: a later frame on them is an error.
+        errant: the peer's handles on which it has answered our detach: a later frame on them is an error. None before the
+            first.
         failed: names and roles of links that we detached with an error and did not close, if that rule is
-            enforced.
+            enforced. None before the first.
     """
 
     __slots__ = (
@@ -94,8 +95,8 @@ class Session(SessionCore):
         self.reported: bool = False
         self._by_handle: dict[int, Link] = {}
         self._handles = FreeNumbers()
-        self.errant: dict[int, None] = {}
-        self.failed: dict[tuple[str, bool], None] = {}
+        self.errant: dict[int, None] | None = None
+        self.failed: dict[tuple[str, bool], None] | None = None
 
     def __repr__(self) -> str:
         return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
@@ -270,6 +271,8 @@ class Session(SessionCore):
 
     def note_failed(self, link: Link) -> None:
         """Remember a link that we detached with an error: its peer must resume it (2.6.5)."""
+        if self.failed is None:
+            self.failed = {}
         self.failed[link.name, link.role] = None
         if len(self.failed) > _FAILED:
             del self.failed[next(iter(self.failed))]
@@ -286,6 +289,8 @@ class Session(SessionCore):
             assert link.remote_handle is not None
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
+                if self.errant is None:
+                    self.errant = {}
                 self.errant[link.remote_handle] = None
             self._flow_links.pop(link, None)
             # Dispositions no longer apply to the deliveries of a link that was closed or failed (2.6.5, 2.6.6).

@@ -82,7 +82,7 @@ class Settlement:
         received, sent: the ranges that dispositions of the peer have named, in the same directions.
         modes: the receiver settle mode of each delivery whose mode differs from its link's (2.7.5).
         awaiting_settlement: received deliveries that have an outcome and wait for their sender to settle, by
-            id, with the octets that each is charged.
+            id, with the octets that each is charged. None before the first.
         pending: whether a range waits to be written.
     """
 
@@ -113,7 +113,7 @@ class Settlement:
         self.received: DeliveryRanges[IncomingDelivery] = DeliveryRanges(self.incoming)
         self.sent: DeliveryRanges[OutgoingDelivery] = DeliveryRanges(self.outgoing)
         self.modes: dict[int, int] = {}
-        self.awaiting_settlement: dict[int, int] = {}
+        self.awaiting_settlement: dict[int, int] | None = None
         self.pending: bool = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
@@ -207,12 +207,14 @@ class Settlement:
             delivery.payload = b""
             delivery.memo = None
         self._stop_awaiting(delivery.delivery_id)
+        if self.awaiting_settlement is None:
+            self.awaiting_settlement = {}
         octets = self.awaiting_settlement[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
         self._context.awaiting_settlement_octets += octets
 
     def _stop_awaiting(self, delivery_id: int) -> bool:
         """Stop charging a delivery; return False if it was not charged."""
-        octets = self.awaiting_settlement.pop(delivery_id, None)
+        octets = self.awaiting_settlement.pop(delivery_id, None) if self.awaiting_settlement else None
         if octets is None:
             return False
         self._context.awaiting_settlement_octets -= octets

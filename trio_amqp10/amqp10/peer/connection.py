@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.layer_stack import Stack
     from trio_amqp10.amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.amqp10.spec.transport import Open
     from trio_amqp10.container.management.remote_management import RemoteManagementOpening
     from trio_amqp10.core.tokens import Token
 
@@ -180,7 +181,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
-        self._remote: Remote | None = None
+        self._remote: Open | None = None
         self._derive: Callable[[type[Delivery]], type[Delivery]] | None = None
         self.bind(engine, stack, stream)
 
@@ -234,7 +235,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         if self._remote is None:
             raise LocalProtocolError("the peer has not opened this connection yet")
-        return self._remote
+        return Remote.of(self._remote)
 
     @property
     def sole_connection(self) -> Literal["strong", "weak"] | None:
@@ -251,7 +252,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         True for RabbitMQ as long as it takes more sessions: it refuses a link by ending the session, with all
         other links of it.
         """
-        product = None if self._remote is None else self._remote.properties.get("product")
+        product = None if self._remote is None else self.remote.properties.get("product")
         return product == "RabbitMQ" and self.engine.channels.has_room
 
     @property
@@ -650,6 +651,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     async def next_incoming_link(self) -> IncomingSender | IncomingReceiver:
         """Return the next link for ``incoming_links``. Cancelled: no link is lost."""
+        await trio.lowlevel.checkpoint()
         while True:
             while self._incoming:
                 link = self._incoming.pop(0)
@@ -690,7 +692,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 if session.owner is not None:
                     self._session_of(session).on_ended(event)
             case ConnectionOpened(performative):
-                self._remote = Remote.of(performative)
+                self._remote = performative
                 self._opened = True
                 self.pump.read_size = READ_SIZE
                 if self.engine.state is ConnectionState.OPEN_RCVD:
