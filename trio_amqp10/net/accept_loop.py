@@ -118,7 +118,9 @@ class Reception:
             raise
         if scope.cancelled_caught:
             if trio.current_time() >= scope.deadline:
-                _log.info("%s did not open its %s connection in time and was disconnected", name, dialect.name)
+                _log.info(
+                    "%s did not open its %s connection in time and was disconnected", name, dialect.name
+                )
             await trio.aclose_forcefully(stream)
 
     async def _choose(self, stream: trio.abc.Stream, deadline: float) -> tuple[Dialect, Transport]:

@@ -194,11 +194,11 @@ class Session(SessionCore):
         for link in self.links:
             link.lost()
             self._flow_links.pop(link, None)
-            self._later_flows.pop(link, None)
             self._drop_begun(link)
             self.names.release(link)
         self._by_handle.clear()
         self.by_remote_handle.clear()
+        self._later_flows = None
 
     def require_begun(self) -> None:
         """Raise unless links may attach.
@@ -265,7 +265,7 @@ class Session(SessionCore):
         if link.handle not in self._by_handle:
             self._handles.take()
             self._by_handle[link.handle] = link
-        if link.state in WITH_HANDLE and link in self._later_flows:
+        if self._later_flows and link.state in WITH_HANDLE and link in self._later_flows:
             del self._later_flows[link]
             self.owe_flow(link)
 

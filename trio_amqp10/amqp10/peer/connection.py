@@ -175,7 +175,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._nursery = nursery
         self._closed = False
         self._default_session: Session | None = None
-        self._ended: dict[EngineSession, None] = {}
+        self._ended: dict[EngineSession, None] | None = None
         self._incoming: list[IncomingSender | IncomingReceiver] = []
         self._incoming_waiter = Waiter()
         self._iterated = False
@@ -743,9 +743,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Wake all waiting tasks after the pump has failed or finished."""
         self._wake_all()
         if self.pump.finished.is_set():
-            for session in self._ended:
+            for session in self._ended or ():
                 session.owner = None
-            self._ended.clear()
+            self._ended = None
 
     def note_ended(self, session: EngineSession) -> None:
         """Note a session that ended together with the connection.
@@ -754,6 +754,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         broken.
         """
         if self.recovery is None and (self._closed or self.is_gone):
+            if self._ended is None:
+                self._ended = {}
             self._ended[session] = None
 
     def wake_everybody(self) -> None:
