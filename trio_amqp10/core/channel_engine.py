@@ -67,6 +67,27 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
         on_output: see ``net.engine_interface.Engine``.
     """
 
+    __slots__ = (
+        "_buffer",
+        "_channels",
+        "_deadline",
+        "_events",
+        "_heartbeats",
+        "_lifecycle",
+        "_more",
+        "_touched",
+        "answers",
+        "braked",
+        "crowded",
+        "held",
+        "limits",
+        "now",
+        "on_output",
+        "partial",
+        "pool",
+        "role",
+    )
+
     def __init__(
         self,
         role: EndpointRole,

@@ -78,6 +78,25 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         owner: identity of the peer as an owner of incomplete messages; a server sets it to the client's name.
     """
 
+    __slots__ = (
+        "_answers",
+        "_commands",
+        "_deaf",
+        "_due",
+        "_expected",
+        "_goodbye",
+        "_handles",
+        "_last_channel",
+        "_last_handle",
+        "_negotiation",
+        "_out",
+        "_queued",
+        "_queues",
+        "_server",
+        "owner",
+        "partials",
+    )
+
     def __init__(
         self,
         role: EndpointRole,
