@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from tests.container.mortal import Disk
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
 
@@ -174,3 +179,24 @@ async def test_exchange_is_bound_to_an_exchange_and_unbound() -> None:
         assert (await client.ask(unbind)).name == "exchange.unbind-ok"
         await client.publish("inner", "k")
         assert await client.close_code(await client.hear()) == 403
+
+
+async def test_purge_is_answered_when_it_is_stored() -> None:
+    disk = Disk()
+    container = Container(store=disk, keeps_all=True)
+    async with opened(container) as client, trio.open_nursery() as nursery:
+        await declared(client, durable=True)
+        await container.send("q", b"1")
+        held = disk.held = []
+        heard: list[Any] = []
+
+        async def purge() -> None:
+            heard.append(await client.ask(spec.QueuePurge(queue="q")))
+
+        nursery.start_soon(purge)
+        await wait_all_tasks_blocked()
+        assert heard == []
+        held.pop()()
+        await wait_all_tasks_blocked()
+        disk.held = None
+        assert heard[0]["message_count"] == 1

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
 
+from tests.container.mortal import Disk
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.server.protocol import Amqp103
 from trio_amqp10.broker.stores import MemoryStore
@@ -88,6 +91,27 @@ async def test_queue_without_a_name_gets_one_and_is_the_one_meant_by_no_name() -
         await client.publish("amq.topic", "a.b", b"x")
         assert (await client.ask(spec.BasicGet())).body == b"x"
         assert (await client.ask(spec.QueueDelete()))["message_count"] == 0
+
+
+async def test_purge_is_answered_when_it_is_stored() -> None:
+    disk = Disk()
+    container = Container(store=disk, keeps_all=True)
+    async with opened(container) as client, trio.open_nursery() as nursery:
+        await client.declare(durable=True)
+        await container.send("q", b"1")
+        held = disk.held = []
+        heard: list[Any] = []
+
+        async def purge() -> None:
+            heard.append(await client.ask(spec.QueuePurge(queue="q")))
+
+        nursery.start_soon(purge)
+        await wait_all_tasks_blocked()
+        assert heard == []
+        held.pop()()
+        await wait_all_tasks_blocked()
+        disk.held = None
+        assert heard[0]["message_count"] == 1
 
 
 async def test_purge_leaves_what_is_out() -> None:

@@ -369,3 +369,26 @@ async def test_journal_keeps_a_key_that_was_written_anew_when_the_store_is_full(
     await store.finish()
     await store.finish()
     assert store.batches == [{1: None}, {1: None}, {2: (2, "new")}]
+
+
+@pytest.mark.logs_errors
+async def test_journal_tells_of_drops_when_the_batch_after_the_failed_one_has_them(
+    store: Scripted, journal: Journal
+) -> None:
+    told: list[Any] = []
+    journal.when_dropped(told.append)
+    assert told == [None]
+    journal.drop(THINGS, 1)
+    journal.when_dropped(told.append)
+    await store.finish(StoreFullError("full"))
+    assert told == [None]
+    assert store.batches[-1] == {1: None}
+    while store.dones:
+        await store.finish()
+    assert told == [None, None]
+    journal.drop(THINGS, 2)
+    journal.when_dropped(told.append)
+    await store.finish(StoreError("broken"))
+    await store.finish(StoreError("still broken"))
+    assert str(told[-1]) == "still broken"
+    assert store.dones == []

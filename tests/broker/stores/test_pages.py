@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.scaled import scaled
 from trio_amqp10 import MemoryStore, SqliteStore, StoreError
+from trio_amqp10.broker.stores import part_deletions
 from trio_amqp10.broker.stores.base import Page, PartRows, PartTotals
 
 from .rows import PARCELS, write
@@ -72,7 +73,7 @@ def totals_of(model: dict[int, Any]) -> dict[Any, PartTotals]:
     }
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "sqlite in pieces"])
 @settings(max_examples=scaled(60), deadline=None)
 @given(batches, st.integers(1, 4), st.sampled_from([float("inf"), 4, 0]))
 def test_pages_and_totals_are_those_of_the_rows(
@@ -95,7 +96,7 @@ def test_pages_and_totals_are_those_of_the_rows(
                 for town in TOWNS:
                     rows = sorted((row for row in model.values() if row[1] == town), key=position)
                     assert read_all(store, town, most, octets) == rows
-        if kind == "sqlite":
+        if kind != "memory":
             store = SqliteStore(Path(folder) / "store")
         with store:
             assert store.totals(PARCELS) == totals_of(model)
@@ -104,7 +105,9 @@ def test_pages_and_totals_are_those_of_the_rows(
                 row for key, row in model.items() if 3 <= key < 9
             )
 
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if kind == "sqlite in pieces":
+            patch.setattr(part_deletions, "MOST", 2)
         trio.run(main, folder)
 
 

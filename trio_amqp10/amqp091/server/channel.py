@@ -395,6 +395,14 @@ class ServerChannel:
         self._waits += 1
         self.broker.when_stored(partial(self._on_stored, then, self._method))
 
+    def when_deleted(self, then: Callable[[], object]) -> None:
+        """Call ``then`` when all messages that were removed are deleted from the store.
+
+        If they cannot be deleted, the connection is closed as by ``when_stored``.
+        """
+        self._waits += 1
+        self.broker.when_deleted(partial(self._on_stored, then, self._method))
+
     def _on_stored(
         self, then: Callable[[], object], method: Method | None, failure: StoreError | None
     ) -> None:

@@ -214,8 +214,8 @@ def _purge_queue(channel: ServerChannel, arrival: Arrival) -> None:
     name = channel.queue_named(method.queue)
 
     def reply(count: int) -> None:
-        if not method.no_wait:
-            channel.reply(spec.QueuePurgeOk(message_count=count))
+        answer = None if method.no_wait else spec.QueuePurgeOk(message_count=count)
+        channel.when_deleted(lambda: None if answer is None else channel.reply(answer))
 
     purge = channel.broker.purge_queue_in_steps(name, peer=channel.peer)
     channel.ask(to_receive(channel.broker, name), lambda: channel.go_through(purge, reply))

@@ -217,7 +217,8 @@ def _purge_queue(channel: ChannelBase, arrival: Arrival) -> None:
     purge = channel.broker.purge_queue_in_steps(name, peer=channel.peer)
 
     def reply(count: int) -> None:
-        channel.reply(channel.make("queue.purge-ok", message_count=count))
+        answer = channel.make("queue.purge-ok", message_count=count)
+        channel.when_deleted(lambda: channel.reply(answer))
 
     channel.ask(to_receive(channel.broker, name), lambda: channel.go_through(purge, reply))
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.clock import Clock
     from trio_amqp10.broker.nodes.message_store import MessageStore
     from trio_amqp10.broker.nodes.node import Node, Peer
+    from trio_amqp10.broker.nodes.turns import Resumer
     from trio_amqp10.broker.stores.base import Done
 
     from .matchers import Headers
@@ -159,6 +160,16 @@ class Topology:
             done(None)
         else:
             self._message_store.journal.after(done)
+
+    def when_deleted(self, done: Done) -> None:
+        """Call ``done`` once all deletions before are safe, or with the failure.
+
+        Without a store it is called at once. If they fail they are tried once more.
+        """
+        if self._message_store is None:
+            done(None)
+        else:
+            self._message_store.journal.when_dropped(done)
 
     # -- queues -----------------------------------------------------------------------------
 
@@ -355,7 +366,7 @@ class Topology:
         if_empty: bool = False,
         dead_letters: bool = False,
         peer: Peer | None = None,
-    ) -> Generator[None, None, int]:
+    ) -> Generator[Resumer | None, None, int]:
         """Delete a queue with its bindings and its messages, in steps.
 
         The steps return how many messages were ready; 0 if there is no such queue.
@@ -417,7 +428,9 @@ class Topology:
         """Remove the ready messages of a queue at once: see ``purge_queue_in_steps``."""
         return finish(self.purge_queue_in_steps(name, peer=peer))
 
-    def purge_queue_in_steps(self, name: str, *, peer: Peer | None = None) -> Generator[None, None, int]:
+    def purge_queue_in_steps(
+        self, name: str, *, peer: Peer | None = None
+    ) -> Generator[Resumer | None, None, int]:
         """Remove the ready messages of a queue, in steps, which return their number.
 
         Raises:

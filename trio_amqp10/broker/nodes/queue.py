@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     from .node import Arrival, Inlet, SubscriptionTerms
     from .refusals import OutletKey
     from .stored_rest import StoredRest
-    from .turns import Turns
+    from .turns import Resumer, Turns
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -754,13 +754,13 @@ class Queue(Node):
         """
         return finish(self.end_available_in_steps())
 
-    def end_available_in_steps(self) -> Generator[None, None, int]:
+    def end_available_in_steps(self) -> Generator[Resumer | None, None, int]:
         """Do the same as ``end_available`` in steps, which return the number of messages."""
         count = yield from self._remove_all(lambda entry: self.held.end(entry, "deleted"))
         dying = self.held.bound_for_death
         # The dead-letter address may take more letters in its next turn. Wait as long as it takes some each time.
         while dying:
-            yield
+            yield None
             before, dying = dying, self.held.bound_for_death
             if dying == before:
                 break
@@ -770,7 +770,7 @@ class Queue(Node):
         """Remove all available and delayed messages; return the number of messages."""
         return finish(self.purge_in_steps())
 
-    def purge_in_steps(self) -> Generator[None, None, int]:
+    def purge_in_steps(self) -> Generator[Resumer | None, None, int]:
         """Do the same as ``purge`` in steps; messages that arrive meanwhile stay."""
         count = 0
         if self.held.rest is not None:
@@ -779,7 +779,7 @@ class Queue(Node):
             self._on_room()
         return count + (yield from self._remove_all(self.held.forget))
 
-    def _remove_all(self, end: Callable[[Entry], object]) -> Generator[None, None, int]:
+    def _remove_all(self, end: Callable[[Entry], object]) -> Generator[Resumer | None, None, int]:
         is_over = self.turns.is_over
         count, sequence = 0, self.held.next_sequence()
         while not self._closed:
@@ -794,15 +794,22 @@ class Queue(Node):
             end(entry)
             count += 1
             if is_over():
-                yield
+                yield self._until_roomy()
         for entry in self.held.delayed.pop_due(math.inf):
             if entry.group is not None:
                 self._groups.removed(entry.group, entry)
             end(entry)
             count += 1
             if is_over():
-                yield
+                yield self._until_roomy()
         return count
+
+    def _until_roomy(self) -> Resumer | None:
+        """Return what a step waits for: room in the journal, then another turn."""
+        journal, later = self._journal, self.turns.later
+        if journal is None or not journal.crowded:
+            return None
+        return lambda go_on: journal.when_roomy(partial(later, go_on))
 
     # -- out --------------------------------------------------------------------------------
 

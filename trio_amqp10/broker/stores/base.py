@@ -157,7 +157,8 @@ class Page(NamedTuple):
 class PartRows(NamedTuple):
     """Rows of a part that are deleted together: it is their key in a batch.
 
-    The rows that the same batch writes stay.
+    The rows that the same batch writes stay, and those that later ones write. A store may delete the rows later, if no reader can
+    observe that, not even after a kill.
 
     Attributes:
         part: the part.

@@ -202,6 +202,13 @@ class Journal:
             if not self._scheduled:
                 self._schedule()
 
+    def when_dropped(self, done: Done) -> None:
+        """Call ``done`` once the rows that were dropped are deleted, or cannot be.
+
+        If their batch fails, the one after it is waited for: a full store may have room for that.
+        """
+        self.after(lambda failure: done(None) if failure is None else self.after(done))
+
     @contextmanager
     def transaction(self) -> Generator[None]:
         """Collect the changes of the body as one transaction.

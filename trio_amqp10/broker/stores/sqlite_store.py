@@ -7,8 +7,9 @@ blocks the task that reads from peers. Only one process can open the file.
 One statement has many rows, because each step of SQLite releases the interpreter's lock and must get it back: beside a busy event
 loop that takes milliseconds, while the step takes a microsecond.
 
-The thread also reads pages, between two batches. A divided table has an index with all that its totals need, so that these are
-right in every commit, and no row is read for them.
+Between two batches the thread also reads pages, and deletes a piece of the many rows that were deleted together
+(``part_deletions``). A divided table has an index with all that its totals need, so that these are right in every commit, and
+no row is read for them.
 
 On a full disk, new rows are refused, but rows can still be deleted: see ``disk_space``.
 
@@ -33,15 +34,17 @@ import trio
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.paths import local_path
 
-from .base import Page, PartRows, PartTotals, StoreError, StoreFullError, until_done
+from .base import Page, PartRows, PartTotals, StoreError, StoreFullError, reading, until_done
 from .disk_space import DiskSpace, is_full
+from .part_deletions import PartDeletion
+from .part_statements import index_of, rows_after, with_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
-    from .base import Batch, Cell, Done, Found, Position, Row, StoreTable
+    from .base import Batch, Cell, Done, Found, Row, StoreTable
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -100,6 +103,10 @@ class SqliteStore:
         self._work: SimpleQueue[Work | None] = SimpleQueue()
         self._copying = False
         self._closed = False
+        self._deletions: list[PartDeletion] = []
+        """Deletions that are not finished, the oldest first."""
+        self._deletions_fail = False
+        """Whether they wait for the next commit, because a piece has failed."""
         connection: sqlite3.Connection | None = None
         try:
             # Other users must not read messages: SQLite gives its other files the same mode. An existing file is
@@ -216,19 +223,34 @@ class SqliteStore:
                 )
             part, place, weight, marked, _ = table.division
             self._db.execute(
-                f"CREATE INDEX {_index_of(table)} ON {table.name} ({part}, {place}, length({weight}), {marked})"
+                f"CREATE INDEX {index_of(table)} ON {table.name} ({part}, {place}, length({weight}), {marked})"
             )
+        if table.division is not None and not self._deletions:
+            self._finish_earlier(table)
+
+    def _finish_earlier(self, table: StoreTable) -> None:
+        """Finish the deletions that an earlier process has begun.
+
+        Raises:
+            StoreError: they cannot be finished, e.g. because the disk is full.
+        """
+        with reading(self):
+            self._deletions = PartDeletion.unfinished(self._db, table)
+        while self._deletions:
+            failure = self._delete_piece()
+            if failure is not None:
+                raise failure
 
     def _has_index(self, table: StoreTable) -> bool:
         sought = "SELECT 1 FROM sqlite_master WHERE type = 'index' AND name = ?"
-        return self._db.execute(sought, (_index_of(table),)).fetchone() is not None
+        return self._db.execute(sought, (index_of(table),)).fetchone() is not None
 
     def _rows_with_surrogates(self, statement: str, values: Sequence[Cell] = ()) -> list[Row]:
         """Return rows in which octets that are not UTF-8 are surrogates.
 
         No valid text has surrogates, so such a row is found (``cells.TEXT``).
         """
-        self._db.text_factory = _with_surrogates
+        self._db.text_factory = with_surrogates
         try:
             return self._db.execute(statement, values).fetchall()
         finally:
@@ -271,7 +293,7 @@ class SqliteStore:
         part, place, weight, marked, bits = table.division
         rows: list[Any] = self._found(
             f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), count({marked}), min({place}), max({place}), "
-            f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {_index_of(table)} GROUP BY 1"
+            f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {index_of(table)} GROUP BY 1"
         )
         return {part: PartTotals(*totals) for part, *totals in rows}
 
@@ -326,11 +348,13 @@ class SqliteStore:
         self._do(page, found)
 
     def _read_page(self, page: Page) -> list[Row]:
+        if hiding := [each for each in self._deletions if each.hides_from(page)]:
+            self._finish(hiding)
         table, part, after, most, bound = page
         assert table.division is not None
-        chosen, values = _rows_after(table, part, after)
+        chosen, values = rows_after(table, part, after)
         return self._found(
-            f"SELECT {', '.join(table.columns)} FROM {table.name} INDEXED BY {_index_of(table)} "
+            f"SELECT {', '.join(table.columns)} FROM {table.name} INDEXED BY {index_of(table)} "
             f"WHERE {chosen} ORDER BY {table.division.place}, {table.columns[0]} LIMIT ?",
             (*values, most),
             _up_to(bound, table.columns.index(table.division.weight)),
@@ -385,6 +409,8 @@ class SqliteStore:
         while (work := self._next()) is not None:
             self._work_on(*work)
             del work  # It keeps messages in memory, and the next batch may come much later.
+        while self._has_piece:
+            self._delete_in_thread()
 
     def _work_on(
         self, what: Batch | str | Page, done: Callable[..., object], token: trio.lowlevel.TrioToken | None
@@ -396,7 +422,7 @@ class SqliteStore:
             except StoreError as failure:
                 answer = [], failure
         else:
-            answer = (self._copy(what) if isinstance(what, str) else self._commit(what),)
+            answer = (self._copy(what) if isinstance(what, str) else self._commit(partial(self._put, what)),)
         if token is None:
             done(*answer)
             return
@@ -447,8 +473,15 @@ class SqliteStore:
                 self._work_on(*work)
 
     def _next(self) -> Work | None:
-        """Return the next work; shrink the file while there is none."""
+        """Return the next work; delete a piece before it, and more while it does not come.
+
+        When all are deleted, shrink the file.
+        """
         assert self._room is not None
+        while self._has_piece:
+            self._delete_in_thread()
+            with contextlib.suppress(Empty):
+                return self._work.get_nowait()
         rest = _REST
         while True:
             try:
@@ -459,34 +492,21 @@ class SqliteStore:
                     return self._work.get()
                 rest = _SHARE * (time.monotonic() - began)
 
-    def _commit(self, batch: Batch) -> StoreError | None:
+    def _commit(self, work: Callable[[], Callable[[], object]]) -> StoreError | None:
+        """Do work in a transaction, and call what it returns once that is on the disk."""
         assert self._room is not None
-        failure = self._try(batch)
+        failure = self._try(work)
         if isinstance(failure, StoreFullError):
             self._room.empty_log()
-            failure = self._try(batch)
+            failure = self._try(work)
         return failure
 
-    def _try(self, batch: Batch) -> StoreError | None:
+    def _try(self, work: Callable[[], Callable[[], object]]) -> StoreError | None:
         db = self._db
         assert self._room is not None
         try:
             db.execute("BEGIN IMMEDIATE")
-            for table, changes in batch.items():
-                put = [row for row in changes.values() if row is not None]
-                drop: list[Cell] = []
-                for key, row in changes.items():
-                    if isinstance(key, PartRows):
-                        self._delete_rows(table, key)
-                    elif row is None:
-                        drop.append(key)
-                place = f"({','.join('?' * len(table.columns))})"
-                self._execute(f"INSERT OR REPLACE INTO {table.name} VALUES {{}}", place, put)
-                self._execute(
-                    f"DELETE FROM {table.name} WHERE {table.columns[0]} IN ({{}})",
-                    "?",
-                    [(key,) for key in drop],
-                )
+            done = work()
             self._room.claim()
             lost = self._room.lost_file()
             if lost is None:
@@ -503,16 +523,87 @@ class SqliteStore:
                 f"the store {self.path!r} has lost its file {lost!r}, which was deleted, moved or replaced while it was in use: "
                 "nothing is stored any more; stop this program, and restore the file"
             )
+        done()
         return None
 
-    def _delete_rows(self, table: StoreTable, rows: PartRows) -> None:
-        key = table.columns[0]
-        chosen, values = _rows_after(table, rows.part, rows.after)
-        self._db.execute(
-            f"DELETE FROM {table.name} WHERE {chosen} AND {key} <= ? "
-            f"AND {key} NOT IN (SELECT value FROM json_each(?))",
-            (*values, rows.last, json.dumps(rows.kept)),
-        )
+    def _put(self, batch: Batch) -> Callable[[], object]:
+        """Make the changes of a batch; return what to call when they are committed."""
+        rewritten = [each for each in self._deletions if each.concerns(batch)]
+        for each in rewritten:
+            each.finish()
+        begun: list[PartDeletion] = []
+        for table, changes in batch.items():
+            put = [row for row in changes.values() if row is not None]
+            drop: list[Cell] = []
+            for key, row in changes.items():
+                if isinstance(key, PartRows):
+                    deletion = PartDeletion(self._db, table, key)
+                    if not deletion.begin(put):
+                        begun.append(deletion)
+                elif row is None:
+                    drop.append(key)
+            place = f"({','.join('?' * len(table.columns))})"
+            self._execute(f"INSERT OR REPLACE INTO {table.name} VALUES {{}}", place, put)
+            self._execute(
+                f"DELETE FROM {table.name} WHERE {table.columns[0]} IN ({{}})",
+                "?",
+                [(key,) for key in drop],
+            )
+
+        def committed() -> None:
+            for each in begun:
+                each.committed()
+            self._forget(rewritten)
+            self._deletions += begun
+            self._deletions_fail = False
+
+        return committed
+
+    # -- deletions in pieces ----------------------------------------------------------------
+
+    @property
+    def _has_piece(self) -> bool:
+        return bool(self._deletions) and not self._deletions_fail
+
+    def _delete_piece(self) -> StoreError | None:
+        """Delete the next piece of the oldest deletion; return why it failed, or None."""
+        oldest = self._deletions[0]
+
+        def work() -> Callable[[], object]:
+            return partial(self._forget, [oldest]) if oldest.delete_some() else oldest.committed
+
+        # It need not survive the loss of power: the row that describes the deletion has.
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        failure = self._commit(work)
+        self._db.execute("PRAGMA synchronous=FULL")
+        return failure
+
+    def _delete_in_thread(self) -> None:
+        """Delete the next piece; if that fails, the next commit has it tried again."""
+        failure = self._delete_piece()
+        if failure is not None:
+            self._deletions_fail = True
+            _log.error("deleted rows are still in the file, and are deleted later: %s", failure)
+
+    def _finish(self, deletions: list[PartDeletion]) -> None:
+        """Delete at once what is left of these.
+
+        Raises:
+            StoreError: it cannot be deleted.
+        """
+
+        def work() -> Callable[[], object]:
+            for each in deletions:
+                each.finish()
+            return partial(self._forget, deletions)
+
+        failure = self._commit(work)
+        if failure is not None:
+            raise failure
+
+    def _forget(self, deletions: list[PartDeletion]) -> None:
+        for each in deletions:
+            self._deletions.remove(each)
 
     def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
         at = 0
@@ -585,24 +676,6 @@ def _no_store(path: str) -> str:
     return f"{path!r} is not a store of this library"
 
 
-def _index_of(table: StoreTable) -> str:
-    """Return the name of the index of the parts of a table."""
-    return f"parts_of_{table.name}"
-
-
-def _rows_after(table: StoreTable, part: Cell, after: Position | None) -> tuple[str, list[Cell]]:
-    """Return the condition for the rows of a part after a position, and its values."""
-    assert table.division is not None
-    key, place = table.columns[0], table.division.place
-    chosen, values = f"{table.division.part} IS {_place_of(part)}", [_bound(part)]
-    if after is not None and after[0] is None:  # NULL is before all places, and compares with none.
-        chosen += f" AND {place} IS NOT NULL"
-    elif after is not None:
-        chosen += f" AND ({place}, {key}) > ({_place_of(after[0])}, ?)"
-        values += [_bound(after[0]), after[1]]
-    return chosen, values
-
-
 def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
     """Return a function that takes rows until a column has more than these octets."""
 
@@ -616,20 +689,6 @@ def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row
                 return
 
     return taken
-
-
-def _place_of(cell: Cell) -> str:
-    """Return the place of a value in a statement; see ``_bound``."""
-    return "CAST(? AS TEXT)" if isinstance(cell, str) else "?"
-
-
-def _bound(cell: Cell) -> Cell:
-    """Return the value to bind for a cell, whose text may have surrogates."""
-    return cell.encode(errors="surrogateescape") if isinstance(cell, str) else cell
-
-
-def _with_surrogates(octets: bytes) -> str:
-    return octets.decode(errors="surrogateescape")
 
 
 def _is_undecodable(failure: Exception) -> bool:

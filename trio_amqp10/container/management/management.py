@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.exchanges.topology import Topology
     from trio_amqp10.broker.nodes.content import Content
     from trio_amqp10.broker.nodes.node import Node
+    from trio_amqp10.broker.nodes.turns import Resumer
     from trio_amqp10.broker.peer_interfaces import ConnectedPeer
     from trio_amqp10.broker.rights.access import Action
     from trio_amqp10.broker.rights.guard import Need
@@ -120,6 +121,8 @@ For connections, for example, at ``$management/connection``.
 _LIMITS: Final = ("max_backlog", "overflow", "max_subscriptions")
 _CLOSED: Final = "closed by management"
 _LONGEST_HOLD: Final = 600
+_AT_ONCE: Final = 256
+"""Messages of a queue that is deleted without steps."""
 
 
 class Management:
@@ -571,7 +574,8 @@ class Management:
             The number of messages that were ready; 0 for a topic.
 
         Raises:
-            ManagementError: ``"forbidden"``; ``"not-found"``; ``"precondition"``; ``"invalid"``: the node is part of the program.
+            ManagementError: ``"forbidden"``; ``"not-found"``; ``"precondition"``; ``"invalid"``: the node is part of the program;
+                ``"store-failed"``: it is deleted, but may exist again after a restart.
 
         Cancelled: it is deleted anyway.
         """
@@ -591,9 +595,30 @@ class Management:
             raise ManagementError("precondition", f"{shown(address)} has {ready} messages: it is not empty")
         self._container.redirects.drop(address)
         if isinstance(node, BrokerQueue) and self._container.broker is not None:
-            return await take_in_turns(self._container.broker.delete_queue_in_steps(node.name))
-        self._container.remove_node(address)
+            ready = await take_in_turns(self._container.broker.delete_queue_in_steps(node.name))
+        else:
+            await take_in_turns(self._delete_in_steps(node))
+        await self._deleted()
         return ready
+
+    def _delete_in_steps(self, node: Queue | Topic) -> Generator[Resumer | None, None, None]:
+        if isinstance(node, Queue) and len(node) > _AT_ONCE:
+            yield from node.purge_in_steps()
+        if self._container.nodes.get(node.address) is node:
+            self._container.remove_node(node.address)
+
+    async def _deleted(self) -> None:
+        """Wait until all rows that were deleted before are not in the store any more."""
+        journal = self._container.journal
+        if journal is None:
+            return
+        try:
+            await until_done(journal.when_dropped)
+        except StoreError as failure:
+            raise ManagementError(
+                "store-failed",
+                f"the store cannot delete the messages, which may be there again after a restart: {failure}",
+            ) from failure
 
     async def purge(self, address: str) -> int:
         """Remove the ready and the delayed messages of a queue; return their number.
@@ -601,14 +626,17 @@ class Management:
         Messages that arrive meanwhile stay, and those that a consumer has.
 
         Raises:
-            ManagementError: ``"forbidden"``, or ``"not-found"``.
+            ManagementError: ``"forbidden"``; ``"not-found"``; ``"store-failed"``: they are removed, but may be there again after a
+                restart.
 
         Cancelled: they are removed anyway.
         """
         await self._permissions.check(or_manage([(("receive", address),)]))
         queue = self._find_queue(address)
         queue.sweep_now()
-        return await take_in_turns(queue.purge_in_steps())
+        count = await take_in_turns(queue.purge_in_steps())
+        await self._deleted()
+        return count
 
     # -- handing over -----------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ from trio_amqp10.net.read_turns import current_turns
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from trio_amqp10.broker.nodes.turns import Resumer, Steps
+
 T = TypeVar("T")
 
 _LENGTH: Final = 0.0005
@@ -54,7 +56,7 @@ async def take_paced(steps: Generator[None, None, T]) -> T:
             await pace.pause()
 
 
-async def take_in_turns(steps: Generator[None, None, T]) -> T:
+async def take_in_turns(steps: Generator[Resumer | None, None, T]) -> T:
     """Take steps in turns between those of connections; return their result.
 
     Cancelled: the steps go on.
@@ -63,7 +65,7 @@ async def take_in_turns(steps: Generator[None, None, T]) -> T:
     results: list[T] = []
     failures: list[Exception] = []
 
-    def collected() -> Generator[None, None, None]:
+    def collected() -> Steps:
         try:
             results.append((yield from steps))
         except Exception as failure:
