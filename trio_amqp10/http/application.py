@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.container import Container
     from trio_amqp10.container.management import Management
+    from trio_amqp10.sasl import Identity
 
 __all__ = ["Limits", "application"]
 
@@ -56,6 +57,10 @@ def application(
         metrics_queues: patterns of queues with metrics of their own.
         history: what the page shows of the last hour; the caller runs it. None for no samples.
     """
+
+    def management(who: Identity | None, host: str | None) -> Management:
+        return container.management.on_behalf_of(who, face="HTTP", host=host)
+
     probes = health.routes(container.management)
     app = Starlette(
         routes=[
@@ -69,7 +74,7 @@ def application(
     app.router.redirect_slashes = False
     return Gate(
         app,
-        container.management.on_behalf_of,
+        management,
         limits,
         hosts,
         open_paths=frozenset(route.path for route in probes),

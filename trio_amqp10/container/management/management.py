@@ -61,6 +61,7 @@ from trio_amqp10.broker.stores.node_settings import NodeSetting
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from . import definitions, single_messages, status_builders
+from .change_log import CHANGES, Asker, logged
 from .depths import queue_depths
 from .errors import ManagementError
 from .listing import Listing
@@ -142,20 +143,32 @@ class Management:
         self._permissions = permissions or Permissions(None)
         self._place = place
 
-    def on_behalf_of(self, who: ConnectedPeer | Identity | None, *, place: str = PLACE) -> Management:
+    def on_behalf_of(
+        self,
+        who: ConnectedPeer | Identity | None,
+        *,
+        place: str = PLACE,
+        face: str | None = None,
+        host: str | None = None,
+    ) -> Management:
         """Return the same operations, which ask whether this peer or user may do them.
+
+        Each change, and each that is refused, is a line in the log ``trio_amqp10.management``.
 
         Args:
             who: a connected peer, with the claims of its tokens; or an authenticated identity without a connection; or None
                 for one that is not authenticated.
             place: permissions for things that are no nodes are asked for at addresses that begin with this.
+            face: the way by which it asks, for the log, e.g. ``"HTTP"``.
+            host: the IP address of one without a connection, for the log.
         """
         container = self._container
         guard = getattr(who, "guard", None)
         if guard is not None:
-            return Management(container, Permissions(guard), place)
-        user = UnconnectedUser(cast("Identity | None", who), container.name)
-        return Management(container, Permissions(container.guard_for(user), user), place)
+            return _OnBehalf(container, Permissions(guard), place, Asker.of(who, face))
+        user = UnconnectedUser(cast("Identity | None", who), container.name, host)
+        permissions = Permissions(container.guard_for(user), user)
+        return _OnBehalf(container, permissions, place, Asker.of(user, face))
 
     @property
     def limited(self) -> bool:
@@ -1127,6 +1140,22 @@ class Management:
 
     def __repr__(self) -> str:
         return f"<Management of {self._container!r}>"
+
+
+class _OnBehalf(Management):
+    """Management on behalf of another: its changes are logged."""
+
+    __slots__ = ("asker",)
+
+    def __init__(
+        self, container: ManagedContainer, permissions: Permissions, place: str, asker: Asker
+    ) -> None:
+        super().__init__(container, permissions, place)
+        self.asker: Final = asker
+
+
+for _name in CHANGES:
+    setattr(_OnBehalf, _name, logged(_name, getattr(Management, _name)))
 
 
 def _no_queue(_address: str) -> bool:
