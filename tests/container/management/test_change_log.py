@@ -99,6 +99,7 @@ ARGUMENTS: dict[str, tuple[tuple[Any, ...], dict[str, Any], dict[str, Any]]] = {
     "import_definitions": (({"trio-amqp10": 1, "bindings": []},), {}, {"count": 0, "left_out": 0}),
     "close_connection": ((1, "enough"), {}, {"arguments": {"reason": "enough"}}),
     "close_link": (("LINK",), {}, {}),
+    "watch_frames": ((1,), {"payload": 9}, {"arguments": {"payload": 9}}),
 }
 """For each call its arguments, and what the line has beside the name."""
 

@@ -47,8 +47,12 @@ CHANGES: Final[dict[str, str]] = {
     "import_definitions": "import-definitions",
     "close_connection": "close-connection",
     "close_link": "close-link",
+    "watch_frames": "watch-frames",
 }
-"""The calls of ``Management`` that are logged, with the operation in the line."""
+"""The calls of ``Management`` that are logged, with the operation in the line.
+
+They change something, or show what passes on the connection of another.
+"""
 
 _HIDDEN: Final = {"content", "given"}
 """Arguments that are not logged: a message, and definitions."""
