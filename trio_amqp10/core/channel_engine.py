@@ -173,6 +173,10 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
         """Whether received octets are left: call ``receive_slice`` again, with no octets."""
         return self._more and self._reads
 
+    def unread_input(self) -> bytes:
+        """Return the octets that were received and not read yet."""
+        return bytes(self._buffer)
+
     def wants_data(self) -> bool:
         """Whether the transport should be read.
 

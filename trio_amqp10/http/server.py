@@ -29,6 +29,7 @@ from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 
 from .application import Limits, application
 from .login import ABORT, CONNECTION, ConnectionLogin
+from .page.frames import FrameWatches
 from .page.history import History
 from .urls import is_loopback, parse_http_url
 
@@ -219,8 +220,10 @@ async def serve_http(
     places = [_checked(url, users, ssl_context, allow_plaintext_password) for url in urls]
     limits = Limits(max_body=max_body, request_timeout=request_timeout)
     hosts = None if users else frozenset(place.host for place in places)
-    history = History(container.management)
-    app = application(container, limits, hosts, metrics_queues=metrics_queues, history=history)
+    history, watches = History(container.management), FrameWatches()
+    app = application(
+        container, limits, hosts, metrics_queues=metrics_queues, history=history, watches=watches
+    )
     serving = HttpConnections(wrap_app(cast("Any", app), max_body, "asgi"), _config())
     check_trio()
     failures = LoginFailures(max_failures, trio.current_time)
@@ -249,6 +252,8 @@ async def serve_http(
                 await listen_at(listening, None, doors, task_status)
             except Exception as raised:
                 failure = raised  # Raised inside of the nursery, it would be wrapped in a group.
+            finally:
+                watches.close()
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure

@@ -42,7 +42,7 @@ LOCAL_ONLY = {
         "depths",
     ),
     *("exchange", "host_names", "limited", "may_watch", "on_behalf_of", "publish_content", "queue_address"),
-    *("route", "survey", "unbind"),
+    *("route", "survey", "unbind", "watch_frames"),
 }
 """Calls of ``Management`` for which ``$management`` has no operation."""
 REMOTE_ONLY = {"entities", "entity"}

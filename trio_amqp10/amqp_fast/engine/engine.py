@@ -198,6 +198,14 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
             self._fail(fault)
             raise
 
+    def unread_input(self) -> bytes:
+        """Return the octets that were not read yet.
+
+        A command whose fragment is not complete is among them.
+        """
+        begun = b"" if self._due is None else frame_of(self._due[0])
+        return begun + self._buffer
+
     @property
     def _reads(self) -> bool:
         return (
