@@ -23,6 +23,7 @@ from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.accept_loop import ListeningPlace, Reception, listen_at
 from trio_amqp10.net.connection_admission import ConnectionAdmission
 from trio_amqp10.net.login_failures import LoginFailures
+from trio_amqp10.net.tasks_beside import tasks_beside
 from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transport_layers import AcceptedLayers
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
@@ -244,19 +245,13 @@ async def serve_http(
     listening = [
         ListeningPlace(place, place.scheme, partial(reception, place.scheme == "https")) for place in places
     ]
-    failure: Exception | None = None
     with interrupts_unwrapped():
-        async with trio.open_nursery() as nursery:
+        async with tasks_beside() as nursery:
             nursery.start_soon(history.run)
             try:
                 await listen_at(listening, None, doors, task_status)
-            except Exception as raised:
-                failure = raised  # Raised inside of the nursery, it would be wrapped in a group.
             finally:
                 watches.close()
-            nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
 
 
 def _checked(url: str, users: bool, context: ssl.SSLContext | None, allow_plaintext_password: bool) -> Url:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import trio
 
 from trio_amqp10.core.errors import AmqpError, SecurityError
+from trio_amqp10.net.tasks_beside import tasks_beside
 from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismError
 
 if TYPE_CHECKING:
@@ -154,17 +155,10 @@ async def write_out(octets: bytes) -> None:
 
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
     """Run ``function`` to its end; if cancelled, give it so many seconds to finish."""
-    failure: Exception | None = None
-    async with trio.open_nursery() as nursery:
+    async with tasks_beside() as nursery:
         with trio.CancelScope(shield=True) as patience:
             nursery.start_soon(_end_soon, patience, seconds)
-            try:
-                await function()
-            except Exception as its_own:  # the nursery would wrap the exception in a group
-                failure = its_own
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            await function()
 
 
 async def _end_soon(patience: trio.CancelScope, seconds: float) -> None:
