@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import signal
+import stat
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -151,6 +152,18 @@ async def write_out(octets: bytes) -> None:
         await trio.to_thread.run_sync(_write_all, sys.stdout.fileno(), octets, abandon_on_cancel=True)
     except BrokenPipeError:
         raise OutputClosedError from None
+
+
+async def until_output_closed() -> None:
+    """Wait until the program that reads stdout has ended; for ever if stdout is no pipe.
+
+    Linux reports the error of a pipe that nobody reads to those who wait for input, too (poll(2), ``POLLERR``); other systems
+    report it at the next write.
+    """
+    output = sys.stdout.fileno()
+    if sys.platform != "linux" or not stat.S_ISFIFO(os.fstat(output).st_mode):
+        await trio.sleep_forever()
+    await trio.lowlevel.wait_readable(output)
 
 
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
