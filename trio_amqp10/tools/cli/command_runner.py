@@ -155,10 +155,10 @@ async def write_out(octets: bytes) -> None:
 
 
 async def until_output_closed() -> None:
-    """Wait until the program that reads stdout has ended; for ever if stdout is no pipe.
+    """Wait until the program that reads stdout ends; for ever if stdout is no pipe.
 
-    Linux reports the error of a pipe that nobody reads to those who wait for input, too (poll(2), ``POLLERR``); other systems
-    report it at the next write.
+    On Linux the end of the reader wakes who waits for input at the pipe (``POLLERR`` in poll(2)). On other systems this waits for
+    ever: the next write fails.
     """
     output = sys.stdout.fileno()
     if sys.platform != "linux" or not stat.S_ISFIFO(os.fstat(output).st_mode):
