@@ -27,8 +27,10 @@ ACCEPTED, REJECTED, RELEASED, MODIFIED = 0x24, 0x25, 0x26, 0x27
 
 
 def is_topic(terminus: Any) -> bool:
-    terminus.capabilities.rewind()
-    return "topic" in str(terminus.capabilities)
+    capabilities = terminus.capabilities
+    capabilities.rewind()
+    found = capabilities.get_object() if capabilities.next() else None
+    return found == "topic" or "topic" in getattr(found, "elements", ())
 
 
 class Broker(MessagingHandler):
