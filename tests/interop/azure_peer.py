@@ -13,11 +13,11 @@ from typing import Any
 
 from azure.servicebus import NEXT_AVAILABLE_SESSION, ServiceBusClient, ServiceBusMessage
 from azure.servicebus.exceptions import (
+    MessageLockLostError,
     MessageNotFoundError,
     OperationTimeoutError,
     ServiceBusAuthenticationError,
     ServiceBusAuthorizationError,
-    ServiceBusError,
     SessionCannotBeLockedError,
 )
 
@@ -79,7 +79,8 @@ def settle(options: argparse.Namespace) -> dict[str, Any]:
     with client(options) as connection:
         _settle_all(connection, said)
         _schedule(connection, said)
-        _expire(connection, said)
+        if not options.cafile:
+            _expire(connection, said)
         _subscribe(connection, said)
         _have_sessions(connection, said)
     return said
@@ -129,7 +130,7 @@ def _schedule(connection: ServiceBusClient, said: dict[str, Any]) -> None:
 
 
 def _expire(connection: ServiceBusClient, said: dict[str, Any]) -> None:
-    """The lock ends before the settlement: by our clock, and by the service's."""
+    """The lock ends before the settlement: by our clock, and by the service's, which a client on uamqp does not hear of."""
     with connection.get_queue_sender("short") as sender:
         sender.send_messages(ServiceBusMessage("tea"))
     lost: list[str] = []
@@ -141,7 +142,7 @@ def _expire(connection: ServiceBusClient, said: dict[str, Any]) -> None:
             time.sleep(1.2)
             try:
                 receiver.complete_message(message)
-            except ServiceBusError as refusal:  # a client on uamqp does not see what the service settles
+            except MessageLockLostError as refusal:
                 lost.append(type(refusal).__name__)
         [message] = receiver.receive_messages(1, max_wait_time=5)
         receiver.complete_message(message)

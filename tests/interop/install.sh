@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), all at once, each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [uamqp] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [taskiq] [nameko] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [uamqp] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [taskiq] [nameko] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [proton-cpp] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -182,6 +182,17 @@ install_amqp_tools() {
     unpack amqp-tools amqp-tools librabbitmq4 libpopt0
 }
 
+# Proton for C++, which is only unpacked, and the program of the table that is built on it.
+install_proton_cpp() {
+    source=$root/tests/interop/clients/programs/proton_cpp_client.cpp
+    [ "$peers/proton-cpp/client" -nt "$source" ] && return 0
+    command -v g++ >/dev/null || apt_install g++ || return 1
+    unpack proton-cpp libqpid-proton-cpp12-dev libqpid-proton-cpp12 libqpid-proton11-dev libqpid-proton11 || return 1
+    libraries=$(dirname "$(find "$peers/proton-cpp" -name libqpid-proton-cpp.so)") &&
+        g++ -std=c++17 -I"$peers/proton-cpp/usr/include" -o "$peers/proton-cpp/client" "$source" \
+            -L"$libraries" -Wl,-rpath-link,"$libraries" -lqpid-proton-cpp -lpthread >&2
+}
+
 # The program that makes Cyrus's file of users, for a Proton that listens. The package would bring a service along:
 # so it is only unpacked.
 install_cyrus() {
@@ -294,7 +305,7 @@ install() {
     return $status
 }
 
-all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks taskiq nameko http-clients pika azure uamqp azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
+all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks taskiq nameko http-clients pika azure uamqp azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools proton-cpp tshark"
 mkdir -p "$peers"
 rm -f "$peers/.updated"
 # shellcheck disable=SC2086  # a list of words

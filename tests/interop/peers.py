@@ -58,6 +58,8 @@ def is_missing(name: str) -> str | None:
         there = Path("/usr/share/php/PhpAmqpLib/autoload.php").exists() and bool(shutil.which("php"))
     elif name == "amqp-tools":
         there = (PEERS / name / "usr/bin/amqp-publish").exists()
+    elif name == "proton-cpp":
+        there = (PEERS / name / "client").exists()
     elif name == "java":
         jars = PEERS / "java/usr/share/java"
         there = all((jars / one).exists() for one in JARS) and bool(shutil.which("java"))

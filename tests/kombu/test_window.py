@@ -28,12 +28,14 @@ class Bench:
         self._nursery = nursery
         self._stack: list[Any] = []
 
-    async def source(self, address: str, *, bounded: bool = True, messages: int = 10) -> Source:
+    async def source(
+        self, address: str, *, bounded: bool = True, messages: int = 10, guarantee: str | None = None
+    ) -> Source:
         async with self._connection.open_sender(address) as sender:
             for number in range(messages):
                 await sender.send(f"{address} {number}")
         opening = self._connection.open_receiver(
-            address, credit=0, guarantee="at-least-once" if bounded else "at-most-once"
+            address, credit=0, guarantee=guarantee or ("at-least-once" if bounded else "at-most-once")
         )
         receiver = await opening.__aenter__()
         self._stack.append(opening)
@@ -100,6 +102,17 @@ async def test_links_share_the_window_and_lose_no_message(bench: Any) -> None:
                 settle(made.window, delivery.accept)
         assert sorted(seen) == sorted(f"{name} {number}" for name in "ab" for number in range(10))
         assert [one for one in seen if one[0] == "a"] == [f"a {number}" for number in range(10)]
+
+
+async def test_unsettled_messages_of_a_link_that_asked_for_settled_ones_are_accepted_when_they_come(
+    bench: Any,
+) -> None:
+    async with bench() as made:
+        source = await made.source("q", bounded=False, guarantee="at-least-once")  # as such a peer has it
+        source.open(True)
+        await wait_all_tasks_blocked(0.01)
+        assert len(made.came) == 10
+        assert all(delivery.settled for delivery in made.came)
 
 
 class BufferingReceiver:

@@ -92,7 +92,7 @@ class Source:
 
     Args:
         receiver: the link, opened with ``credit=0``.
-        window: the window of the channel; None if the messages are settled when they come.
+        window: the window of the channel; None if the messages are settled when they come. Those that are not are then accepted.
         deliver: called with this source and each message.
         lost: called with the exception that ended the link.
 
@@ -165,6 +165,8 @@ class Source:
                 except trio.WouldBlock:
                     await receiver.wait()
                     continue
+                if self._window is None and not delivery.settled:
+                    attempt(delivery.accept)  # the peer does not know of snd-settle-mode settled (2.7.3)
                 if self._window is None or self._window.takes(self):
                     self._came += 1
                     self._deliver(self, delivery)

@@ -32,7 +32,7 @@ ANY_ORIGIN: Final = "*"
 
 _SUBPROTOCOL: Final = "amqp"
 _DRAFT_SUBPROTOCOL: Final = "AMQPWSB10"
-"""Its name in drafts of the binding. Azure's clients in C and Java request no other."""
+"""Its name in drafts of the binding; Azure's clients in C request no other."""
 _HEAD_LIMIT: Final = 16 * 1024
 """Octets of an HTTP request or response."""
 _END_OF_HEAD: Final = b"\r\n\r\n"

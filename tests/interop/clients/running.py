@@ -122,7 +122,7 @@ def command(client: Client) -> list[str]:
         ".php": ["php"],
         ".py": [str(PEERS / client.peer / "bin/python")],
     }
-    runner = [sys.executable] if client.peer == "amqp-tools" else runners[Path(file).suffix]
+    runner = [sys.executable] if client.peer in ("amqp-tools", "proton-cpp") else runners[Path(file).suffix]
     return [*runner, file]
 
 
@@ -142,6 +142,7 @@ def _start(client: Client, server: Server, folder: Path) -> Run:
                 "NODE_PATH": str(PEERS / client.peer / "node_modules"),
                 "CAFILE": str(authority().cafile),
                 "AMQP_TOOLS": str(PEERS / "amqp-tools"),
+                "PROTON_CPP": str(PEERS / "proton-cpp"),
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

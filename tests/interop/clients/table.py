@@ -118,6 +118,13 @@ CLIENTS: Final = (
         peer="proton",
         program="proton_client.py",
     ),
+    Client(
+        name="qpid-proton-cpp",
+        language="C++",
+        protocol="1.0",
+        peer="proton-cpp",
+        program="proton_cpp_client.py",
+    ),
     Client(name="rhea", language="JavaScript", protocol="1.0", peer="clients-js", program="rhea_client.js"),
     Client(
         name="rhea-promise",
@@ -149,6 +156,7 @@ CLIENTS: Final = (
 )
 
 _ONE_CALL = "each command is a connection of its own"
+_HALF = "with a heartbeat of 2 s: it announces half of it, and a container accepts no less than 1 s"
 
 EXCEPTIONS: Final[dict[tuple[str, str], Except]] = {
     ("amqp-tools", "properties"): Except(
@@ -180,10 +188,12 @@ REMARKS: Final[dict[tuple[str, str], str]] = {
     ("@cloudamqp/amqp-client", "properties"): "without a priority of 0, which it does not send",
     ("bunny", "properties"): "without a boolean in an array within an array, which it loses (amq-protocol)",
     ("php-amqplib", "properties"): "floats arrive as strings, because it writes them so",
+    ("python-qpid-proton", "idle"): _HALF,
+    ("qpid-proton-cpp", "idle"): _HALF,
     (
-        "python-qpid-proton",
-        "idle",
-    ): "with a heartbeat of 2 s: it announces half of it, and a container accepts no less than 1 s",
+        "qpid-proton-cpp",
+        "requeue",
+    ): "its ``modify`` leaves delivery-failed false, which counts no attempt (3.4.5)",
     ("@azure/core-amqp", "properties"): "without a user-id, which its form of a message does not have",
     (
         "amqp10",

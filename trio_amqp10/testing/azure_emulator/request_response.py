@@ -55,7 +55,7 @@ class RequestResponseNode(Answering):
         fields: the names of the application-properties of a reply.
     """
 
-    answers_unasked = True
+    answers_unasked = settles_first = True
 
     def __init__(self, address: str, post: Post, fields: Fields) -> None:
         super().__init__(address, post)
