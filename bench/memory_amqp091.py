@@ -1,7 +1,7 @@
 """Octets that a container has for each connection, channel and consumer of AMQP 0-9-1.
 
 ``python -m bench.memory_amqp091`` prints what 1,000 more of each cost, counted by ``tracemalloc``: the Python objects of the server,
-without the buffers of the kernel. The clients are plain sockets that say octets made before, and do not count. Goals: 20 KiB for a connection with one
+without the buffers of the kernel. The clients are plain sockets that say octets made before, and do not count. Goals: 15 KiB for a connection with one
 channel, 1.5 KiB for a channel, 1 KiB for a consumer.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.wire.methods import Method
 
-GOALS = {"connection": 20 * 1024, "channel": 1536, "consumer": 1024}
+GOALS = {"connection": 15 * 1024, "channel": 1536, "consumer": 1024}
 """Octets that each may cost."""
 
 MORE = 1_000

@@ -40,6 +40,16 @@ def _held(job: SimpleNamespace) -> int:
         return int(statm.read().split()[1]) * resource.getpagesize()
 
 
+async def _serve_no_links(task_status: Any) -> None:
+    """A listener whose program waits for links and takes none, and so keeps nothing of its own."""
+
+    async def refuse_all(connection: amqp.Connection) -> None:
+        async for link in connection.incoming_links():
+            link.refuse()
+
+    await amqp.serve(refuse_all, "amqp://127.0.0.1:0", task_status=task_status)
+
+
 async def _serve(task_status: Any) -> None:
     """A listener that accepts every link and keeps it, without a task for each."""
 
@@ -71,7 +81,7 @@ async def links(job: SimpleNamespace) -> dict[str, float]:
 async def connections(job: SimpleNamespace) -> dict[str, float]:
     """Octets of an idle connection at one end."""
     async with trio.open_nursery() as nursery:
-        listeners: Any = await nursery.start(_serve)
+        listeners: Any = await nursery.start(_serve_no_links)
         async with amqp.open_connection(listeners[0].url), AsyncExitStack() as stack:
             before = _held(job)
             for _ in range(job.count):

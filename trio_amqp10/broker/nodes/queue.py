@@ -120,6 +120,37 @@ class Queue(Node):
         held: its messages.
     """
 
+    # Above 29 attributes Python shares the table of names no more, and the subscriptions of a topic are queues.
+    __slots__ = (
+        "_active",
+        "_available",
+        "_blocked",
+        "_bounded",
+        "_browsers",
+        "_clock",
+        "_closed",
+        "_consumers",
+        "_deadline_timer",
+        "_groups",
+        "_held_until",
+        "_journal",
+        "_kept_by",
+        "_left_to_others",
+        "_on_unused",
+        "_origins",
+        "_pages_at",
+        "_paging",
+        "_pulled",
+        "_redirect",
+        "_refusals",
+        "_sweeps",
+        "_unused_since",
+        "_waiting",
+        "has_maker",
+        "held",
+        "policy",
+    )
+
     accepts_senders = accepts_receivers = applies_filters = leases_messages = releases_arrivals = True
     passes_over = True
     expires_at_head: bool = False

@@ -74,11 +74,11 @@ class Refusals:
         self._queue = queue
         self._available = available
         self._by_key: dict[OutletKey, dict[Entry, None]] = {}
-        self._over: deque[tuple[OutletKey, dict[Entry, None]]] = deque()
+        self._over: deque[tuple[OutletKey, dict[Entry, None]]] | None = None  # an empty one is 624 octets
 
     def __len__(self) -> int:
         """The number of receivers that are remembered."""
-        return len(self._by_key) + len(self._over)
+        return len(self._by_key) + len(self._over or ())
 
     @property
     def unfinished(self) -> bool:
@@ -111,7 +111,7 @@ class Refusals:
             return
         refused = self._by_key.get(key)
         if refused is None:
-            for over, left in self._over:
+            for over, left in self._over or ():
                 if over is key:
                     left.pop(entry, None)
             return
@@ -124,6 +124,8 @@ class Refusals:
         """Forget a receiver that has ended; ``go_on`` readmits the messages it refused."""
         refused = self._by_key.pop(key, None)
         if refused:
+            if self._over is None:
+                self._over = deque()
             self._over.append((key, refused))
 
     def go_on(self) -> None:
@@ -136,6 +138,8 @@ class Refusals:
                 self._readmit(refused.popitem()[0], key)
             if not refused:
                 self._over.popleft()
+        if not self._over:
+            self._over = None
 
     def _readmit(self, entry: Entry, key: OutletKey) -> None:
         available = entry.available
@@ -152,4 +156,4 @@ class Refusals:
         for key in self._by_key:
             key.forget_queue(self._queue)
         self._by_key.clear()
-        self._over.clear()
+        self._over = None

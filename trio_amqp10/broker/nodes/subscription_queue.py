@@ -88,6 +88,15 @@ class Subscription(Queue):
         expires_at: when it ends if no link attaches, on the clock of the topic; None while it has a link.
     """
 
+    __slots__ = (
+        "_check_backlog",
+        "_end_link",
+        "_tell_room",
+        "expires_at",
+        "subscription_terms",
+        "wants",
+    )
+
     held_class: ClassVar[type[HeldMessages]] = SharedHeldMessages
 
     def __init__(
