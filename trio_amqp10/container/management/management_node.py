@@ -843,7 +843,7 @@ def _binding_in(body: Any) -> dict[str, Any]:
 
 
 def _exchange_in(asked: Mapping[str, Any]) -> str:
-    """Return the name of the exchange that a request names, by its address or its name."""
+    """Return the name of the exchange of a request, which has it or its address."""
     given = _text(asked, "identity" if "identity" in asked else "name", least=0)
     name = exchange_named(given)
     return given if name is None else name
