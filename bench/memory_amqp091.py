@@ -85,7 +85,8 @@ def _accepted(stream: trio.abc.Stream) -> AcceptedConnection:
         host=None,
         private=True,
         began=trio.current_time(),
-        opened=lambda: None,
+        scope=trio.CancelScope(),
+        on_opened=lambda: None,
         failures=HostLoginFailures(LoginFailures(None, trio.current_time), None),
     )
 

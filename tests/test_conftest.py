@@ -29,6 +29,15 @@ def test_prepared(): fail()
 
 @pytest.mark.logs_errors
 def test_deceived(): pass
+
+@pytest.mark.logs_errors
+def test_skipped(): pytest.skip("its peer is missing")
+
+@pytest.fixture
+def peer(): pytest.skip("its peer is missing")
+
+@pytest.mark.logs_errors
+def test_without_peer(peer): pass
 """
 
 
@@ -68,7 +77,7 @@ def test_error_in_the_log_fails_a_test_unless_it_is_expected_and_then_its_absenc
         str(tmp_path),
     ]
     done = subprocess.run(run, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
-    assert "4 passed, 2 errors" in done.stdout
+    assert "4 passed, 2 skipped, 2 errors" in done.stdout
     assert "at teardown of test_surprised _" in done.stdout
     assert "trio_amqp10.container: it failed" in done.stdout
     assert "at teardown of test_deceived _" in done.stdout

@@ -16,6 +16,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import inspect
+import logging
 import os
 import re
 import subprocess
@@ -202,6 +203,16 @@ def connections_of(monkeypatch: pytest.MonkeyPatch) -> list[blocking.Connection]
 
     monkeypatch.setattr(blocking, "connect", connect)
     return made
+
+
+@pytest.fixture(autouse=True)
+def _levels_as_before() -> Iterator[None]:
+    """Pages set levels of loggers."""
+    loggers = [logging.getLogger(name) for name in ("trio_amqp10", "trio_amqp10.frames")]
+    levels = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, levels, strict=True):
+        logger.setLevel(level)
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,8 @@ def accepted(stream: trio.abc.Stream, sasl: Server | None = None) -> AcceptedCon
         host=None,
         private=True,
         began=trio.current_time(),
-        opened=lambda: None,
+        scope=trio.CancelScope(),
+        on_opened=lambda: None,
         failures=HostLoginFailures(LoginFailures(None, trio.current_time), None),
         sasl=sasl,
     )

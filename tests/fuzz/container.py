@@ -129,7 +129,7 @@ class Play:
 
     async def receive(self, stream: MemoryStream) -> None:
         """Serve one connection, to its end."""
-        await self._reception.receive(stream, _nothing)
+        await self._reception.receive(stream, _nothing, trio.CancelScope())
 
     async def _leave(self, connection: int) -> None:
         puppet = self._puppets.pop(connection)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install real peers into .peers (git-ignored), all at once, each by itself and only if it is not there yet:
-#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [taskiq] [nameko] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
+#     tests/interop/install.sh [proton] [cyrus] [rhea] [rabbitmq4] [rabbitmq3] [azure] [uamqp] [rabbitmq-client] [pika] [amqplib] [java] [azure-js] [frameworks] [taskiq] [nameko] [http-clients] [clients-js] [bunny] [php-amqplib] [amqp-tools] [tshark] [chromium]      (default: all)
 # For Debian 12. Packages come from apt, pip and npm as this machine has them configured. RabbitMQ goes into
 # file trees of its own (debootstrap), so that no service of the host is installed, let alone started.
 # PYTHON names the interpreter for proton's environment; it needs no package of this project.
@@ -249,6 +249,16 @@ install_azure() {
         "$peers/azure/bin/python" -m pip install -q --no-compile azure-servicebus==7.15.0 azure-eventhub==5.15.1 >&2
 }
 
+# The ones before them, on uamqp, which is in C; and uamqp itself.
+install_uamqp() {
+    "$peers/uamqp/bin/python" -c 'import azure.servicebus, azure.eventhub, uamqp' 2>/dev/null && return 0
+    rm -rf "$peers/uamqp"
+    "$python" -m venv "$peers/uamqp" &&
+        "$peers/uamqp/bin/python" -m pip install -q --no-compile --no-cache-dir --only-binary :all: \
+            azure-servicebus==7.8.3 azure-eventhub==5.10.1 uamqp==1.6.11 six >&2 &&
+        "$peers/uamqp/bin/python" -c 'import azure.servicebus, azure.eventhub, uamqp'
+}
+
 # The same of Microsoft's for JavaScript, on rhea.
 install_azure_js() {
     [ -f "$peers/azure-js/node_modules/@azure/event-hubs/package.json" ] && command -v node >/dev/null && return 0
@@ -284,7 +294,7 @@ install() {
     return $status
 }
 
-all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks taskiq nameko http-clients pika azure azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
+all="rabbitmq4 rabbitmq3 proton rabbitmq-client chromium frameworks taskiq nameko http-clients pika azure uamqp azure-js cyrus rhea amqplib java clients-js bunny php-amqplib amqp-tools tshark"
 mkdir -p "$peers"
 rm -f "$peers/.updated"
 # shellcheck disable=SC2086  # a list of words

@@ -21,13 +21,28 @@ class Served:
         store: the file of its messages.
         user: ``name:password`` of the only user; None to let everyone in.
         options: further options of the command.
+        certificate: a file with the certificate for ``localhost`` and its key; with it, ``tls_url`` is served too.
     """
 
-    def __init__(self, store: Path, *, user: str | None, options: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        store: Path,
+        *,
+        user: str | None,
+        options: tuple[str, ...] = (),
+        certificate: Path | None = None,
+    ) -> None:
         self.port = free_port()
         listen = ["--listen", f"amqp://127.0.0.1:{self.port}", "--dialect", "0-9-1"]
         login: list[str] = [] if user is None else ["--user", user]
-        self.url = f"amqp://{'' if user is None else user + '@'}127.0.0.1:{self.port}"
+        name = "" if user is None else user + "@"
+        self.url = f"amqp://{name}127.0.0.1:{self.port}"
+        self.last = b"listening amqp"
+        if certificate is not None:
+            tls_port = free_port()
+            self.tls_url = f"amqps://{name}localhost:{tls_port}"
+            listen += ["--listen", f"amqps://127.0.0.1:{tls_port}", "--tls-cert", str(certificate)]
+            self.last = b"listening amqps"
         self.command = [
             sys.executable,
             "-m",
@@ -43,7 +58,7 @@ class Served:
 
     def start(self) -> None:
         self.process = Process(self.command)
-        self.process.read_until(b"listening ")
+        self.process.read_until(self.last)
 
     def restart(self) -> None:
         self.end()

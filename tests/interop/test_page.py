@@ -362,3 +362,94 @@ def test_user_without_a_right_reads_a_sentence(page: Page) -> None:
         finally:
             page.call("Network.setExtraHTTPHeaders", headers={})
             page.said.clear()
+
+
+def visitor(server: PageServer, name: str) -> int:
+    """Keep a connection that takes what the topic ``prices`` gets; its number."""
+    container = server.container
+
+    async def visit() -> None:
+        with pytest.raises((amqp.AmqpError, ExceptionGroup)):
+            async with (
+                container.connect(container_id=name) as connection,
+                connection.open_receiver("prices") as receiver,
+            ):
+                async for delivery in receiver:
+                    delivery.accept()
+            raise amqp.AmqpError("closed")
+
+    async def come() -> int:
+        await server.keep(visit)
+        while True:
+            for peer in container.connected:
+                if peer.container_id == name and peer.link_count:
+                    return peer.number
+            await trio.sleep(0.01)
+
+    found: int = server.do(come)
+    return found
+
+
+def test_frames_appear_from_a_click_on_and_are_text(page: Page, server: PageServer) -> None:
+    container, number = server.container, visitor(server, "reader")
+    rows, opened = "document.querySelectorAll('.frame').length", "document.querySelector('.frame[open]')"
+
+    def news(body: str) -> None:
+        server.do(container.send, "prices", amqp.Message(body, subject=HOSTILE))
+
+    go(page, server, f"connection?number={number}")
+    until(page, has("Links and consumers"))
+    news("unseen")
+    page.click("document.querySelector('section[aria-label=Frames] input')")
+    button(page, "Watch frames")
+    until(page, has("newest last"))
+    assert page.run(rows) == 0
+    news(HOSTILE)
+    until(page, has("Transfer("))
+    assert page.run("document.querySelector('.frame .out').textContent") == "to peer"
+    page.click("document.querySelector('.frame summary')")
+    until(page, has("content of a message", opened))
+    assert "<scri" in page.run(f"{opened}.querySelector('pre').textContent")
+    button(page, "Pause")
+    until(page, has("It is paused"))
+    before = page.run(rows)
+    news("while paused")
+    time.sleep(1.5)
+    assert page.run(rows) == before
+    button(page, "Go on")
+    until(page, f"{rows} > {before}")
+    button(page, "Clear")
+    assert page.run(rows) == 0
+
+    async def flood() -> None:
+        for each in range(20_000):
+            await container.send("prices", bytes(100) + str(each).encode())
+
+    server.do(flood)
+    until(page, has("left out: there w"))
+    until(page, f"{rows} > 300")
+    assert page.run("document.querySelector('.frames').children.length") <= 500
+    button(page, "Stop")
+    until(page, has("The watch has ended"))
+
+    async def watches() -> int:
+        return len(container.frame_watches)
+
+    deadline = time.monotonic() + 10
+    while server.do(watches):
+        assert time.monotonic() < deadline
+    assert page.run("document.title") != "ran"
+    assert page.said == []
+
+
+def test_frames_of_a_connection_end_with_its_close(page: Page, server: PageServer) -> None:
+    go(page, server, f"connection?number={visitor(server, 'guest')}")
+    button(page, "Watch frames")
+    until(page, has("newest last"))
+    button(page, "Close the connection")
+    button(page, "Close the connection", DIALOG)
+    until(page, has("Close(error=Error(condition=Symbol('amqp:connection:forced')"))
+    until(page, has("The connection is closed."))
+    button(page, "Close", DIALOG)
+    until(page, has("0 frames") + " === false")
+    assert [each for each in page.said if "404" not in each] == []

@@ -307,7 +307,7 @@ async def test_peer_that_stays_silent_in_its_header_is_sent_away(
     reception = accepting.reception(never, [Lines()])
     async with trio.open_nursery() as nursery:
         began = trio.current_time()
-        nursery.start_soon(reception.receive, ours, never)
+        nursery.start_soon(reception.receive, ours, never, trio.CancelScope())
         await theirs.send_all(octets)
         assert await theirs.receive_some(100) == b""
         # Without a header_timeout the handshake as a whole has an end.
@@ -326,7 +326,7 @@ async def test_dialect_has_to_open_within_the_time_for_handshakes(
     reception = accepting.reception(never, [Lines()])
     async with trio.open_nursery() as nursery:
         began = trio.current_time()
-        nursery.start_soon(reception.receive, ours, lambda: opened.append(True))
+        nursery.start_soon(reception.receive, ours, lambda: opened.append(True), trio.CancelScope())
         await say(theirs, LINES + (b"open\n" if opens else b"shut\n"), b"open\n" if opens else b"shut\n")
         if opens:
             await trio.sleep(100)

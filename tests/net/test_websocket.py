@@ -481,6 +481,27 @@ async def test_dialling_asks_for_the_path_and_names_the_host() -> None:
     assert b"Extensions" not in request
 
 
+@pytest.mark.parametrize(
+    ("requested", "confirmed"),
+    [
+        (["amqp"], "amqp"),
+        (["AMQPWSB10"], "AMQPWSB10"),
+        (["mqtt", "AMQPWSB10", "amqp"], "amqp"),
+    ],
+)
+async def test_server_confirms_the_subprotocol_or_its_name_in_drafts_of_the_binding(
+    requested: list[str], confirmed: str, autojump_clock: MockClock
+) -> None:
+    ours, theirs = memory_stream_pair()
+    raw = Raw(ours, WSConnection(ConnectionType.CLIENT))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(accept_websocket, theirs, path="/", origins=()))
+        await raw.send(Request(host="h", target="/$servicebus/websocket/", subprotocols=requested))
+        answer = await raw.receive()
+    assert isinstance(answer, AcceptConnection)
+    assert answer.subprotocol == confirmed
+
+
 @pytest.mark.parametrize("subprotocol", [None, "mqtt"])
 async def test_dialling_needs_the_subprotocol(subprotocol: str | None, autojump_clock: MockClock) -> None:
     ours, theirs = memory_stream_pair()

@@ -2,7 +2,8 @@
 
 ``python -m tests.soak.migrate --kills N --way WAY``: the command is started again and again, and SIGKILL hits it at random moments; then it
 runs to its end. At the end the target is drained and counted: lost, doubled and out of order have to be 0. The ways are ``across`` from container to
-container, ``out`` to RabbitMQ 4 and ``back`` from it, whose queue is classic or, with ``--quorum``, quorum.
+container, ``out`` to RabbitMQ 4 and ``back`` from it, whose queue is classic or, with ``--quorum``, quorum. With ``--live`` a producer sends all the time, until it
+is redirected and some time longer.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ import random
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import trio
 
@@ -43,6 +45,7 @@ class Counts(NamedTuple):
     """What was found at the target, and wrong with it."""
 
     killed: int
+    sent: int
     moved: int
     lost: int
     doubled: int
@@ -74,6 +77,51 @@ async def fill(url: str, address: str, messages: int) -> None:
         ]
         for delivery in sent:
             assert isinstance(await delivery.outcome(), amqp.Accepted)
+
+
+class Producer(threading.Thread):
+    """Sends numbered messages one at a time, and follows a redirect.
+
+    Attributes:
+        accepted: how many were accepted; they have the numbers that follow those of ``fill``.
+    """
+
+    def __init__(self, ends: Ends, first: int) -> None:
+        super().__init__()
+        self._ends = ends
+        self._first = first
+        self._ended = False
+        self.accepted = 0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        time.sleep(0.5)
+        self._ended = True
+        self.join()
+
+    def run(self) -> None:
+        trio.run(self._main)
+
+    async def _main(self) -> None:
+        async with amqp.open_connection(self._ends.source, follow_redirects=True) as conn:
+            await self._send(conn, self._ends.source_address)
+
+    async def _send(self, conn: amqp.Connection, address: str) -> None:
+        try:
+            async with conn.open_sender(address) as sender:
+                while not self._ended:
+                    number = self._first + self.accepted
+                    message = amqp.Message("live", durable=True, application_properties={"number": number})
+                    with suppress(amqp.DeliveryReleasedError):  # It was not taken: it is sent again.
+                        await sender.send(message)
+                        self.accepted += 1
+                    await trio.sleep(0.002)
+        except amqp.LinkRedirectError as error:
+            async with conn.open_redirected(error) as there:
+                await self._send(there, str(error.address))
 
 
 async def drained(url: str, address: str) -> list[int]:
@@ -108,7 +156,9 @@ async def create(url: str) -> None:
         await management.create_queue(QUEUE, max_priority=0)
 
 
-def kill_and_count(ends: Ends, kills: int, messages: int, seed: int, longest: float = 2.5) -> Counts:
+def kill_and_count(
+    ends: Ends, kills: int, messages: int, seed: int, longest: float = 2.5, *, live: bool = False
+) -> Counts:
     """Fill the source, kill the command so many times, let it complete, and count.
 
     Args:
@@ -117,25 +167,29 @@ def kill_and_count(ends: Ends, kills: int, messages: int, seed: int, longest: fl
         messages: how many the source gets.
         seed: of the moments.
         longest: seconds that the command may run before it is killed.
+        live: whether a producer sends meanwhile, and the command redirects it.
     """
     chance = random.Random(seed)
     trio.run(fill, ends.source, ends.source_address, messages)
     command = [sys.executable, "-m", "trio_amqp10", "migrate", ends.source, ends.target]
-    command += ["--queue", QUEUE, "--accept-differences"]
+    command += ["--queue", QUEUE, "--accept-differences", *(["--redirect"] if live else [])]
     killed = 0
-    for _ in range(kills):
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-            try:
-                _, said = process.communicate(timeout=chance.uniform(0.4, longest))
-                assert process.returncode == 0, said.decode()
-            except subprocess.TimeoutExpired:
-                process.kill()
-                killed += 1
-    done = subprocess.run(command, timeout=SECONDS, capture_output=True, check=False)
-    assert done.returncode == 0, done.stderr.decode()
+    with Producer(ends, messages) if live else nullcontext() as producer:
+        for _ in range(kills):
+            with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+                try:
+                    _, said = process.communicate(timeout=chance.uniform(0.4, longest))
+                    assert process.returncode == 0, said.decode()
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    killed += 1
+        done = subprocess.run(command, timeout=SECONDS, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+    messages += producer.accepted if producer else 0
     found = trio.run(drained, ends.target, ends.target_address)
     return Counts(
         killed=killed,
+        sent=messages,
         moved=len(found),
         lost=len(set(range(messages)) - set(found)),
         doubled=len(found) - len(set(found)),
@@ -172,6 +226,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--way", choices=("across", "out", "back"), default="across")
     parser.add_argument("--quorum", action="store_true")
+    parser.add_argument("--live", action="store_true", help="a producer sends meanwhile; not with --way back")
     parser.add_argument("--rabbitmq", metavar="URL", help="a RabbitMQ 4 that runs; one is started without it")
     options = parser.parse_args()
     with ExitStack() as stack:
@@ -183,9 +238,11 @@ def main() -> None:
             stack.callback(broker.stop)
             url = broker.url
         ends = stack.enter_context(ends_of(options.way, url, quorum=options.quorum))
-        counts = kill_and_count(ends, options.kills, options.messages, options.seed)
-    print(f"seed {options.seed}: {options.way}{' quorum' if options.quorum else ''}: {counts}")
-    sys.exit(counts.moved != options.messages or any(counts[2:]))
+        counts = kill_and_count(ends, options.kills, options.messages, options.seed, live=options.live)
+    print(
+        f"seed {options.seed}: {options.way}{' quorum' if options.quorum else ''}{' live' if options.live else ''}: {counts}"
+    )
+    sys.exit(any((counts.lost, counts.doubled, counts.disordered)))
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ class ChannelPeer(ConnectedPeerBase, Generic[EngineT, ChannelT]):
         self._host_address = host
         super().__init__(container)
         self.engine: EngineT = engine
-        self.pump: Final = pump
+        self.pump: Pump = pump
         self.messages_in: int = 0
         self.messages_out: int = 0
         self.channels: dict[Any, ChannelT] = {}

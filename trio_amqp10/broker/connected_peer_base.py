@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from trio_amqp10.net.engine_interface import Wakeable
+    from trio_amqp10.net.pump import Pump
 
     from .nodes.node import Node, Owner, SubscriptionTerms
     from .nodes.turns import Turns
@@ -63,6 +64,7 @@ class ConnectedPeerBase(TaskRunner):
     )
 
     leases: int
+    pump: Pump
 
     def __init__(self, container: ServingContainer) -> None:
         super().__init__(container)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     import trio
 
+    from trio_amqp10.net.pump import Pump
+
     from .background_tasks import TaskRunner
     from .exchanges.topology import Topology
     from .nodes.clock import Clock
@@ -68,6 +70,7 @@ class ConnectedPeer(Subject, Protocol):
         working: the number of tasks that run for the peer.
         account: the account of its identity; None without quotas.
         guard: checks the permissions of the peer.
+        pump: moves the octets of its connection.
     """
 
     number: int
@@ -78,6 +81,7 @@ class ConnectedPeer(Subject, Protocol):
     working: int
     account: Account | None
     guard: Guard
+    pump: Pump
 
     def links(self) -> Iterator[LinkView]:
         """Iterate over the present links."""

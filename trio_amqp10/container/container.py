@@ -83,6 +83,8 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.stores.base import Store
     from trio_amqp10.broker.stores.group_commit import Journal
 
+    from .management.frame_watch import FrameWatch
+
 _log = logging.getLogger("trio_amqp10.container")
 
 _RESERVED: Final = (TEMPORARY, "$")
@@ -212,6 +214,7 @@ class Container(HandlerDecorators):
             self.redirects: QueueRedirects = QueueRedirects(self.journal)
             self.probe: WriteProbe | None = None if self.journal is None else WriteProbe(self.journal)
             link_store = None if self._message_store is None else LinkStore(self._message_store)
+        self.frame_watches: list[FrameWatch] = []
         self._unreadable: StoreError | None = None
         self._recovered = False
         self.accounts: Final = None if quotas is None else Accounts(quotas)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from trio_amqp10.net.tasks_beside import tasks_beside
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -24,20 +26,12 @@ async def run_until_signal(container: Container, serve: Callable[..., Awaitable[
     Raises:
         Exception: What ``serve`` raised before it listened.
     """
-    failure: Exception | None = None
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with trio.open_nursery() as nursery:
-            try:
-                await nursery.start(serve)
-            except Exception as raised:  # a nursery would raise it in a group
-                failure = raised
-            else:
-                await anext(signals)
-                nursery.start_soon(_cancel_at_next, signals, nursery.cancel_scope)
-                await container.finish()
-            nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+        async with tasks_beside() as nursery:
+            await nursery.start(serve)
+            await anext(signals)
+            nursery.start_soon(_cancel_at_next, signals, nursery.cancel_scope)
+            await container.finish()
 
 
 async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:

@@ -33,7 +33,7 @@ class AwaitedAnswers:
         self._timeout = timeout
         self._due: dict[Hashable, tuple[float | None, object]] = {}
         self._stamped = 0  # how many answers have a deadline: always the first ones
-        self._held: set[str] = set()
+        self._held: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """Return the number of awaited answers."""
@@ -55,18 +55,21 @@ class AwaitedAnswers:
             due = self._due.pop(key, None)
             if due is not None and due[0] is not None:
                 self._stamped -= 1
+            if not self._due:
+                self._due.clear()  # this frees its table, which an idle connection would keep
 
     def hold(self, reason: str) -> None:
         """Stop the time-outs until ``go_on`` is called for the same reason.
 
         Use it while the peer cannot answer, or its answers are not read.
         """
-        self._held.add(reason)
+        if reason not in self._held:
+            self._held = (*self._held, reason)
 
     def go_on(self, reason: str) -> None:
         """Restart the time-outs of all answers, if no other reason holds them."""
         if reason in self._held:
-            self._held.remove(reason)
+            self._held = tuple(each for each in self._held if each != reason)
             self._due = {key: (None, what) for key, (_, what) in self._due.items()}
             self._stamped = 0
 

@@ -67,6 +67,27 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
         on_output: see ``net.engine_interface.Engine``.
     """
 
+    __slots__ = (
+        "_buffer",
+        "_channels",
+        "_deadline",
+        "_events",
+        "_heartbeats",
+        "_lifecycle",
+        "_more",
+        "_touched",
+        "answers",
+        "braked",
+        "crowded",
+        "held",
+        "limits",
+        "now",
+        "on_output",
+        "partial",
+        "pool",
+        "role",
+    )
+
     def __init__(
         self,
         role: EndpointRole,
@@ -151,6 +172,10 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
     def has_input(self) -> bool:
         """Whether received octets are left: call ``receive_slice`` again, with no octets."""
         return self._more and self._reads
+
+    def unread_input(self) -> bytes:
+        """Return the octets that were received and not read yet."""
+        return bytes(self._buffer)
 
     def wants_data(self) -> bool:
         """Whether the transport should be read.

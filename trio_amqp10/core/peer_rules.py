@@ -120,6 +120,9 @@ class Strict:
         return cls(**dict.fromkeys(_SETTINGS, strict))
 
 
+DEFAULT_STRICT: Final = Strict()
+"""The default settings, which all connections share."""
+
 _SETTINGS: Final = frozenset(setting.name for setting in fields(Strict))
 
 _connection: Final = partial(ProtocolRule, scope="connection")

@@ -75,7 +75,7 @@ class Gate:
     Args:
         app: the application behind the gate. It finds the path as it was sent, still percent-encoded; and in the state of the
             request ``MANAGEMENT`` and ``IDENTITY``.
-        management: returns the management on behalf of an identity.
+        management: returns the management on behalf of an identity at a host.
         limits: limits on requests.
         hosts: the names that the header Host may have beside those of the loopback; None for any name.
         open_paths: paths that need no login.
@@ -86,7 +86,7 @@ class Gate:
     def __init__(
         self,
         app: ASGIApp,
-        management: Callable[[Identity | None], Management],
+        management: Callable[[Identity | None, str | None], Management],
         limits: Limits,
         hosts: Collection[str] | None = None,
         open_paths: Collection[str] = (),
@@ -135,7 +135,7 @@ class Gate:
         login: ConnectionLogin = state[CONNECTION]
         identity = await login.identify(headers.get("authorization"))
         state[IDENTITY] = identity
-        state[MANAGEMENT] = self._management(identity)
+        state[MANAGEMENT] = self._management(identity, login.host)
 
     def _check_origin(self, headers: Headers, is_visit: bool) -> None:
         host = headers.get("host", "")

@@ -17,6 +17,7 @@ from .access import MANAGEMENT, Gate, Limits, error_response
 from .api.routes import routes as api_routes
 from .errors import RequestError
 from .page import files
+from .page.frames import WATCHES, FrameWatches
 from .page.history import History
 from .page.routes import routes as page_routes
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.container.container import Container
     from trio_amqp10.container.management import Management
+    from trio_amqp10.sasl import Identity
 
 __all__ = ["Limits", "application"]
 
@@ -46,6 +48,7 @@ def application(
     *,
     metrics_queues: Sequence[str] = (),
     history: History | None = None,
+    watches: FrameWatches | None = None,
 ) -> ASGIApp:
     """Return the application for a container.
 
@@ -55,7 +58,12 @@ def application(
         hosts: the names that the header Host may have beside those of the loopback; None for any name.
         metrics_queues: patterns of queues with metrics of their own.
         history: what the page shows of the last hour; the caller runs it. None for no samples.
+        watches: has the watches of frames; the caller closes it at the end. None for one of its own.
     """
+
+    def management(who: Identity | None, host: str | None) -> Management:
+        return container.management.on_behalf_of(who, face="HTTP", host=host)
+
     probes = health.routes(container.management)
     app = Starlette(
         routes=[
@@ -67,9 +75,10 @@ def application(
         exception_handlers={HTTPException: _on_router_error, RequestError: _on_error},  # type: ignore[dict-item]
     )
     app.router.redirect_slashes = False
+    setattr(app.state, WATCHES, watches or FrameWatches())
     return Gate(
         app,
-        container.management.on_behalf_of,
+        management,
         limits,
         hosts,
         open_paths=frozenset(route.path for route in probes),

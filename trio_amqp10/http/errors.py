@@ -21,6 +21,7 @@ _ERRORS: Final = {
     "forbidden": (401, "not_authorised"),
     "not-found": (404, "not_found"),
     "refused": (422, "refused"),
+    "too-many": (429, "too_many"),
     "store-failed": (500, "store_failed"),
     "not-implemented": (501, "not_implemented"),
     "other": (502, "bad_gateway"),

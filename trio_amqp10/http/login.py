@@ -50,6 +50,11 @@ class ConnectionLogin:
         self._proof: str | None = None
         self._known: Identity | None = None
 
+    @property
+    def host(self) -> str | None:
+        """The IP address of the client."""
+        return self._accepted.host
+
     async def identify(self, authorization: str | None) -> Identity | None:
         """Return the identity of a client.
 

@@ -23,12 +23,14 @@ from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.accept_loop import ListeningPlace, Reception, listen_at
 from trio_amqp10.net.connection_admission import ConnectionAdmission
 from trio_amqp10.net.login_failures import LoginFailures
+from trio_amqp10.net.tasks_beside import tasks_beside
 from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transport_layers import AcceptedLayers
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 
 from .application import Limits, application
 from .login import ABORT, CONNECTION, ConnectionLogin
+from .page.frames import FrameWatches
 from .page.history import History
 from .urls import is_loopback, parse_http_url
 
@@ -219,8 +221,10 @@ async def serve_http(
     places = [_checked(url, users, ssl_context, allow_plaintext_password) for url in urls]
     limits = Limits(max_body=max_body, request_timeout=request_timeout)
     hosts = None if users else frozenset(place.host for place in places)
-    history = History(container.management)
-    app = application(container, limits, hosts, metrics_queues=metrics_queues, history=history)
+    history, watches = History(container.management), FrameWatches()
+    app = application(
+        container, limits, hosts, metrics_queues=metrics_queues, history=history, watches=watches
+    )
     serving = HttpConnections(wrap_app(cast("Any", app), max_body, "asgi"), _config())
     check_trio()
     failures = LoginFailures(max_failures, trio.current_time)
@@ -241,17 +245,13 @@ async def serve_http(
     listening = [
         ListeningPlace(place, place.scheme, partial(reception, place.scheme == "https")) for place in places
     ]
-    failure: Exception | None = None
     with interrupts_unwrapped():
-        async with trio.open_nursery() as nursery:
+        async with tasks_beside() as nursery:
             nursery.start_soon(history.run)
             try:
                 await listen_at(listening, None, doors, task_status)
-            except Exception as raised:
-                failure = raised  # Raised inside of the nursery, it would be wrapped in a group.
-            nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            finally:
+                watches.close()
 
 
 def _checked(url: str, users: bool, context: ssl.SSLContext | None, allow_plaintext_password: bool) -> Url:

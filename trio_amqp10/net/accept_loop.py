@@ -71,7 +71,9 @@ class Reception:
     allow_plaintext_password: bool = False
     pool: Pool | None = None
 
-    async def receive(self, stream: trio.abc.Stream, on_opened: Callable[[], object]) -> None:
+    async def receive(
+        self, stream: trio.abc.Stream, on_opened: Callable[[], object], scope: trio.CancelScope
+    ) -> None:
         """Serve one connection from the first octet to the last.
 
         Raise nothing that a peer can cause.
@@ -80,34 +82,32 @@ class Reception:
             stream: as it was accepted. It is closed here, unless the dialect ended without an error: then the dialect has
                 closed it.
             on_opened: called once, when the dialect has opened the connection.
+            scope: entered here; until the connection is open, it has a deadline. If it is cancelled, the peer is disconnected.
 
         Cancelled: the dialect is cancelled too, and the stream is closed.
         """
         name, host = peer_name(stream), peer_host(stream)
         began = trio.current_time()
         deadline = inf if self.seconds is None else began + self.seconds
-
-        def opened() -> None:
-            scope.deadline = inf
-            on_opened()
-
         try:
-            dialect, transport = await self._choose(stream, deadline)
-            accepted = AcceptedConnection(
-                stream=stream,
-                transport=transport,
-                name=name,
-                host=host,
-                private=transport.private or is_private(stream),
-                began=began,
-                deadline=deadline,
-                opened=opened,
-                failures=HostLoginFailures(self.failures, host),
-                sasl=self.sasl,
-                allow_plaintext_password=self.allow_plaintext_password,
-                pool=self.pool,
-            )
-            with trio.CancelScope(deadline=deadline + _GRACE) as scope:
+            with scope:
+                dialect, transport = await self._choose(stream, deadline)
+                accepted = AcceptedConnection(
+                    stream=stream,
+                    transport=transport,
+                    name=name,
+                    host=host,
+                    private=transport.private or is_private(stream),
+                    began=began,
+                    deadline=deadline,
+                    scope=scope,
+                    on_opened=on_opened,
+                    failures=HostLoginFailures(self.failures, host),
+                    sasl=self.sasl,
+                    allow_plaintext_password=self.allow_plaintext_password,
+                    pool=self.pool,
+                )
+                scope.deadline = deadline + _GRACE
                 await dialect.serve(accepted)
         except AmqpError as failure:
             _log.info("%s did not complete the handshake: %s", name, failure)
@@ -117,7 +117,10 @@ class Reception:
             await trio.aclose_forcefully(stream)
             raise
         if scope.cancelled_caught:
-            _log.info("%s did not open its %s connection in time and was disconnected", name, dialect.name)
+            if trio.current_time() >= scope.deadline:
+                _log.info(
+                    "%s did not open its %s connection in time and was disconnected", name, dialect.name
+                )
             await trio.aclose_forcefully(stream)
 
     async def _choose(self, stream: trio.abc.Stream, deadline: float) -> tuple[Dialect, Transport]:
@@ -238,8 +241,7 @@ def _is_admitted(admit: Callable[[str | None], bool] | None, stream: trio.Socket
 
 async def _run_one(place: AdmittedConnection, reception: Reception) -> None:
     try:
-        with place.scope:
-            await reception.receive(place.stream, place.open)
+        await reception.receive(place.stream, place.open, place.scope)
     except Exception:
         _log.exception("unexpected error while serving a connection")
     finally:

@@ -23,8 +23,9 @@ class Wakeable(Protocol):
 class Engine(Protocol):
     """One connection, in any dialect. Times are seconds on the caller's clock.
 
-    An engine may offer two further methods: ``BrakingEngine.wants_data``, without which all input is read at once, and
-    ``ClosedByPeerEngine.awaits_eof``, without which the stream is closed as soon as ``data_to_send`` returns None.
+    An engine may offer three further methods: ``BrakingEngine.wants_data``, without which all input is read at once;
+    ``ClosedByPeerEngine.awaits_eof``, without which the stream is closed as soon as ``data_to_send`` returns None; and
+    ``WatchableEngine.unread_input``, without which the frames of the peer cannot be watched.
 
     Attributes:
         on_output: called each time ``data_to_send`` begins to have something to return, whichever call of the engine caused
@@ -107,6 +108,20 @@ class BrakingEngine(Engine, Protocol):
 
         So an engine that wants no data must not time out a silent peer, and must want data once it closes: otherwise the
         peer's answer would never arrive.
+        """
+        ...
+
+
+class WatchableEngine(Engine, Protocol):
+    """An engine whose frames can be shown from any moment on.
+
+    Its ``data_to_send`` returns whole frames.
+    """
+
+    def unread_input(self) -> bytes | None:
+        """Return the octets that were received and not read yet.
+
+        They begin with a frame. None if it is not known where one begins.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The log of frames: logger ``trio_amqp10.frames``, or ``AMQP10_TRACE=frames``.
 
-Watches the octets between pump and engine, so it logs them as the engine gets them, after TLS. The pump asks for a log once per
+A tap gets the octets between pump and engine, so it has them as the engine gets them, after TLS. The pump asks for a log once per
 connection: a connection without one has no cost. The code that splits and describes the frames of every protocol belongs to
 the tools, and is imported only if frames are logged. Knows no state of the connection.
 """
@@ -11,7 +11,7 @@ import itertools
 import logging
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +37,39 @@ def follow_environment(value: str | None) -> None:
     _log.addHandler(handler)
     _log.setLevel(logging.DEBUG)
     _log.propagate = False
+
+
+class Tap(Protocol):
+    """An object that gets the octets of one connection.
+
+    It must neither raise nor wait.
+    """
+
+    def read(self, octets: bytes) -> None:
+        """Take octets from the peer, before the engine reads them."""
+        ...
+
+    def written(self, octets: bytes) -> None:
+        """Take octets from the engine, before they are written."""
+        ...
+
+
+class FrameTools(NamedTuple):
+    """The functions that split and describe the frames of every protocol.
+
+    See ``tools.trace``.
+    """
+
+    splitter: Callable[..., Any]
+    describe: Callable[[Any], str]
+    fields_of: Callable[[Any], dict[str, str]]
+
+
+def frame_tools() -> FrameTools:
+    """Import what splits and describes frames, and return it."""
+    text = import_module("trio_amqp10.tools.trace.frame_text")
+    splitter = import_module("trio_amqp10.tools.trace.frame_splitter").FrameSplitter
+    return FrameTools(splitter, text.describe, text.fields_of)
 
 
 class FrameLog:
@@ -73,8 +106,8 @@ def new_frame_log() -> FrameLog | None:
     """
     if not 0 < _log.level <= logging.DEBUG:
         return None
-    splitter = import_module("trio_amqp10.tools.trace.frame_splitter").FrameSplitter
-    return FrameLog(splitter, import_module("trio_amqp10.tools.trace.frame_text").describe)
+    tools = frame_tools()
+    return FrameLog(tools.splitter, tools.describe)
 
 
 follow_environment(os.environ.get(_VARIABLE))

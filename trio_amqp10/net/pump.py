@@ -38,7 +38,7 @@ calls that need the connection. ``finished`` is set last, when the stream is clo
 neither need come with an event. An unexpected exception of an engine or of ``on_event`` is logged, and ends
 this connection and no other.
 
-``engine_interface`` has the calls of an engine; ``frame_logging`` logs the octets.
+``engine_interface`` has the calls of an engine; ``frame_logging`` logs the octets. A tap gets them too, while it is there; without one, an octet costs nothing.
 """
 
 from __future__ import annotations
@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from .engine_interface import Engine, Wakeable
+    from .frame_logging import Tap
     from .poller import PolledSocket
 
 READ_SIZE: Final = 256 * 1024
@@ -159,7 +160,6 @@ class Pump:
         "_had_last_words",
         "_held_back",
         "_idle",
-        "_log",
         "_lost",
         "_nursery",
         "_on_event",
@@ -177,6 +177,7 @@ class Pump:
         "_stopped",
         "_stream",
         "_taking",
+        "_taps",
         "_totals",
         "_turn",
         "_unsent",
@@ -200,7 +201,8 @@ class Pump:
     ) -> None:
         self._totals = totals or Traffic()
         self._engine = engine
-        self._log = new_frame_log()
+        log = new_frame_log()
+        self._taps: tuple[Tap, ...] = () if log is None else (log,)
         self._stream = stream
         self._on_event = on_event
         self._on_over = on_over
@@ -238,6 +240,19 @@ class Pump:
         self.finished: Final = OneShotEvent()
         engine.on_output = self.wake_writer
         self.read_size: int = _FIRST_READ_SIZE
+
+    def add_tap(self, tap: Tap) -> None:
+        """Give all octets between stream and engine to ``tap`` too, from now on."""
+        self._taps = (*self._taps, tap)
+
+    def remove_tap(self, tap: Tap) -> None:
+        """Give no more octets to ``tap``, if it got any."""
+        self._taps = tuple(each for each in self._taps if each is not tap)
+
+    def unread_input(self) -> bytes | None:
+        """Return what the engine has not read yet; see ``WatchableEngine``."""
+        unread: Callable[[], bytes | None] | None = getattr(self._engine, "unread_input", None)
+        return None if unread is None else unread()
 
     def start(self, nursery: trio.Nursery) -> None:
         """Start in ``nursery``, which must stay open until ``finished`` is set."""
@@ -363,8 +378,9 @@ class Pump:
 
     def feed(self, call: Callable[..., None], *args: Any) -> None:
         """Make a call of the engine that may fail because of the peer, then settle."""
-        if self._log is not None and args and call == self._engine.receive_slice:
-            self._log.read(args[0])
+        if self._taps and args and call == self._engine.receive_slice:
+            for tap in self._taps:
+                tap.read(args[0])
         try:
             try:
                 call(*args)
@@ -592,7 +608,7 @@ class Pump:
 
         Otherwise the garbage collector must find them, by a pass over all objects of the process.
         """
-        self._on_event, self._on_over, self._socket = _nothing, _nothing, None
+        self._on_event, self._on_over, self._socket, self._taps = _nothing, _nothing, None, ()
         failure = self.failure
         while failure is not None:
             failure.__traceback__ = None  # its frames hold the pump, which holds the failure
@@ -701,8 +717,9 @@ class Pump:
             self._turn.turns.end()
         else:
             self._turn.charge(began)
-            if self._log is not None:
-                self._log.written(data)
+            if self._taps:
+                for tap in self._taps:
+                    tap.written(data)
         if self._held_back:
             self._brake.wake()  # octets that waited here may be why the engine wanted no data
         return data

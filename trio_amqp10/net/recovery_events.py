@@ -81,15 +81,17 @@ class Watchers:
     __slots__ = ("_all", "ended")
 
     def __init__(self) -> None:
-        self._all: WeakSet[Changes] = WeakSet()
+        self._all: WeakSet[Changes] | None = None  # an empty one is 750 octets
         self.ended: bool = False
 
     def __len__(self) -> int:
-        return len(self._all)
+        return 0 if self._all is None else len(self._all)
 
     def changes(self, *, attempts: bool = False) -> Changes:
         """Return an iterator from now on; with ``attempts`` it includes failed attempts."""
         watcher = Changes(ended=self.ended, attempts=attempts)
+        if self._all is None:
+            self._all = WeakSet()
         self._all.add(watcher)
         return watcher
 
@@ -98,7 +100,7 @@ class Watchers:
         if self.ended:
             return
         self.ended = change.kind == "stopped"
-        for watcher in list(self._all):
+        for watcher in list(self._all or ()):
             if watcher.attempts or change.kind != "failed":
                 watcher.add(change)
 

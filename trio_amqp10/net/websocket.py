@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 ANY_ORIGIN: Final = "*"
 
 _SUBPROTOCOL: Final = "amqp"
+_DRAFT_SUBPROTOCOL: Final = "AMQPWSB10"
+"""Its name in drafts of the binding. Azure's clients in C and Java request no other."""
 _HEAD_LIMIT: Final = 16 * 1024
 """Octets of an HTTP request or response."""
 _END_OF_HEAD: Final = b"\r\n\r\n"
@@ -371,7 +373,9 @@ async def accept_websocket(
         if status == 403:
             raise SecurityError(why)
         raise _refusal(why)
-    await stream.send_all(connection.send(AcceptConnection(subprotocol=_SUBPROTOCOL)))
+    assert isinstance(request, Request)
+    subprotocol = _SUBPROTOCOL if _SUBPROTOCOL in request.subprotocols else _DRAFT_SUBPROTOCOL
+    await stream.send_all(connection.send(AcceptConnection(subprotocol=subprotocol)))
     return WebSocketStream(stream, connection)
 
 
@@ -379,7 +383,7 @@ def _judge(request: Request, path: str, origins: Collection[str]) -> tuple[int, 
     """Return the HTTP status of a refusal, and the reason; 0 to accept."""
     if path != "/" and request.target.partition("?")[0] != path:
         return 404, f"the peer requests a WebSocket at {request.target[:256]!r}, but it is at {path!r}"
-    if _SUBPROTOCOL not in request.subprotocols:
+    if not {_SUBPROTOCOL, _DRAFT_SUBPROTOCOL} & {*request.subprotocols}:
         return 400, f"the peer requests a WebSocket without the subprotocol {_SUBPROTOCOL!r}"
     # A browser sends the origin of the page that opens the WebSocket. Any page on the web can open one, even in a
     # browser on this machine, whose users this listener may trust more than others.

@@ -203,6 +203,10 @@ class Broker:
             channel.deliver(tag, node, node.messages.popleft())
 
 
+class BrokerEngine(Engine):
+    """An engine whose calls a test may replace: it has no slots."""
+
+
 class Peer:
     """One connection, as the broker has it."""
 
@@ -216,7 +220,7 @@ class Peer:
             },
             mechanisms=broker.mechanisms,
         )
-        self.engine = Engine(EndpointRole.SERVER, trio.current_time(), broker.limits, start=start)
+        self.engine = BrokerEngine(EndpointRole.SERVER, trio.current_time(), broker.limits, start=start)
         self.pump = Pump(self.engine, stream, self.on_event, self.on_over)
         self.channels: list[ServerChannel] = []
         self.answer: spec.ConnectionStartOk | None = None

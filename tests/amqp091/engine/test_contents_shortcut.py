@@ -348,13 +348,12 @@ def test_publishes_that_come_whole_are_read_as_those_that_come_octet_by_octet(
     for size in (7, step, len(octets) or 1):
         server = open_server()
         opened: list[Any] = []
-        server.touch = opened.append  # type: ignore[method-assign]
         if confirming:
             server.receive_data(written(spec.ConfirmSelect(no_wait=True), 1), 0.0)
-        faults = [
-            refusal(server.receive_data, octets[start : start + size], 0.0)
-            for start in range(0, len(octets), size)
-        ]
+        faults: list[Any] = []
+        for start in range(0, len(octets), size):
+            faults.append(refusal(server.receive_data, octets[start : start + size], 0.0))
+            opened += server.take_touched()
         found = [arrival for channel in dict.fromkeys(opened) for arrival in arrivals_of(channel)]
         outcomes.append(
             (next((str(each) for each in faults if each), None), found, server.partial, server.held)

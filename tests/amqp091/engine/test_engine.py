@@ -343,3 +343,14 @@ def test_method_of_the_connection_on_a_channel_is_refused_with_503(method: Any) 
             server.receive_data(written(method, number), 0.0)
         assert caught.value.code == 503
         assert "on channel" in caught.value.reply_text
+
+
+def test_unread_octets_begin_with_a_frame() -> None:
+    server = open_server()
+    octets = written(spec.BasicQos(), 1)
+    assert server.unread_input() == b""
+    server.receive_slice(octets * 65 + octets[:9], 0.0)  # 64 are a slice
+    assert server.has_input()
+    assert server.unread_input() == octets + octets[:9]
+    server.receive_slice(b"", 0.0)
+    assert server.unread_input() == octets[:9]

@@ -199,3 +199,22 @@ def test_disposition_of_another_kind_goes_on_in_later_slices_too(whole: bool) ->
     while connection.has_input():
         connection.receive_slice(b"", 0.0)
     assert link.unsettled == 0
+
+
+# -- what is not read yet -------------------------------------------------------------------
+
+
+def test_unread_octets_begin_with_a_frame() -> None:
+    connection, _ = opened()
+    reader = connection.frame_reader
+    assert reader.unread() == b""
+    octets = frame("begin", **BEGIN) + EMPTY_FRAME * 20
+    connection.receive_slice(octets[:5], 0.0)
+    assert reader.unread() == octets[:5]
+    connection.receive_slice(octets[5:9], 0.0)
+    assert reader.unread() == octets[:9]
+    connection.receive_slice(octets[9:], 0.0)  # a slice ends before the octets do
+    assert connection.has_input()
+    assert reader.unread() == EMPTY_FRAME * (len(reader.unread()) // 8) != b""
+    connection.receive_data(EMPTY_FRAME[:3], 0.0)
+    assert reader.unread() == EMPTY_FRAME[:3]

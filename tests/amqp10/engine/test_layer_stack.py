@@ -318,3 +318,23 @@ def test_row_16_refusal_is_held_longer_by_the_jitter() -> None:
     script >> expected("sasl-mechanisms")
     script << init(b"\0guest\0wrong")
     assert stack.next_deadline() == 1.25
+
+
+# -- what is not read yet -----------------------------------------------------------------------------
+
+
+def test_unread_octets_are_known_once_the_amqp_layer_is_up() -> None:
+    stack, script = listening()
+    script << header("sasl")
+    assert stack.unread_input() is None
+    script << init()[:5]
+    assert stack.unread_input() is None
+    script << init()[5:] + AMQP + OPEN[:7]
+    assert stack.layer is Layer.AMQP
+    assert stack.unread_input() == OPEN[:7]
+
+
+def test_unread_octets_are_not_known_while_the_answer_may_be_of_another_layer() -> None:
+    stack = Stack(Connection("engine"), 0.0)
+    stack.receive_slice(b"AM", 0.0)
+    assert stack.unread_input() is None

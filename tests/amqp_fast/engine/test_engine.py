@@ -213,3 +213,13 @@ def test_all_that_comes_in_one_read_is_taken() -> None:
     server = open_server()
     server.receive_data(written(*[spec.ConnectionPing(respond=True)] * 65), 0.0)
     assert len(names(server)) == 65
+
+
+def test_unread_octets_begin_with_a_command_also_before_its_fragment() -> None:
+    server, _ = server_with()
+    octets = sending()
+    for end in range(1, len(octets)):
+        server.receive_slice(octets[end - 1 : end], 0.0)
+        assert server.unread_input() == octets[:end]
+    server.receive_slice(octets[-1:] + octets[:2], 0.0)
+    assert server.unread_input() == octets[:2]

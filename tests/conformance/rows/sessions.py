@@ -192,7 +192,8 @@ REQUIREMENTS = [
         mutants=(
             Change("        self.mark_dirty()  # flows may", "        # flows may"),
             Change(
-                "        if link.state in WITH_HANDLE and link in self._later_flows:", "        if False:"
+                "        if self._later_flows and link.state in WITH_HANDLE and link in self._later_flows:",
+                "        if False:",
             ),
         ),
     ),

@@ -43,6 +43,7 @@ LOCAL_ONLY = {
     "publish_content": "content is an object of the process; publish takes a message",
     "queue_address": "a declared queue has its address in its status",
     "survey": "it is for collectors of the process",
+    "watch_frames": "frames are watched as they pass, and a reply is sent once",
 }
 """Calls of ``Management`` for which ``$management`` has no operation, and why."""
 REMOTE_ONLY = {"entities", "entity"}

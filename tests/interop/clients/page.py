@@ -44,13 +44,15 @@ def _table(protocol: str, notes: list[str]) -> Iterator[str]:
         cells: list[str] = []
         for scenario in SCENARIOS:
             known = EXCEPTIONS.get((client.name, scenario))
-            note = REMARKS.get((client.name, scenario))
+            own = [REMARKS.get((client.name, scenario))]
             cell = "yes"
             if known is not None:
                 cell = {"no": "no", "absent": "\u2013"}[known.found]
                 where = " and ".join(_SERVERS[each] for each in known.servers)
-                note = known.what if len(known.servers) == len(_SERVERS) else f"with {where}: {known.what}"
-            if note is not None:
+                own.append(
+                    known.what if len(known.servers) == len(_SERVERS) else f"with {where}: {known.what}"
+                )
+            for note in filter(None, own):
                 if note not in notes:
                     notes.append(note)
                 cell += f" ({notes.index(note) + 1})"

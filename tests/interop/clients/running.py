@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.amqp10.peer.authority import authority
 from tests.interop.peers import PEERS, is_missing
 from tests.interop.served import Served
 
@@ -36,6 +37,7 @@ class Server:
         name: in the table.
         url: with the user guest.
         bare: without a user, where everyone may connect.
+        tls_url, tls_bare: the same with TLS.
         restart: ends the server at once and starts it again.
         address: of a queue by its name, for a client of AMQP 1.0.
         make_queue: makes a durable queue that a client of AMQP 1.0 attaches to.
@@ -44,6 +46,8 @@ class Server:
     name: str
     url: str
     bare: str
+    tls_url: str
+    tls_bare: str
     restart: Callable[[], object]
     address: str
     make_queue: Callable[[str], object]
@@ -53,10 +57,14 @@ class Server:
 def container(folder: Path) -> Generator[Server]:
     """Run two containers: one that asks for a password, and one that does not."""
     # Each client tries a wrong password, all from one host: that must not block the user for the others.
-    locked = Served(folder / "store", user="guest:guest", options=("--max-failures", "1000"))
-    opened = Served(folder / "other", user=None)
+    certificate = authority().issue().file
+    locked = Served(
+        folder / "store", user="guest:guest", options=("--max-failures", "1000"), certificate=certificate
+    )
+    opened = Served(folder / "other", user=None, certificate=certificate)
+    urls = (locked.url, opened.url, locked.tls_url, opened.tls_url)
     try:
-        yield Server("container", locked.url, opened.url, locked.restart, "{}", lambda _: None)
+        yield Server("container", *urls, locked.restart, "{}", lambda _: None)
     finally:
         locked.end()
         opened.end()
@@ -73,8 +81,9 @@ def rabbitmq(broker: Broker) -> Server:
         broker.evaluate("rabbit:stop()")
         broker.evaluate("rabbit:start()")
 
+    tls_url = broker.tls_url.replace("//", "//guest:guest@")
     bare = broker.url.replace("guest:guest@", "")
-    return Server("rabbitmq4", broker.url, bare, restart, "/queues/{}", make_queue)
+    return Server("rabbitmq4", broker.url, bare, tls_url, broker.tls_url, restart, "/queues/{}", make_queue)
 
 
 @dataclass
@@ -123,13 +132,15 @@ def _start(client: Client, server: Server, folder: Path) -> Run:
         for scenario in (*SCENARIOS, "wrong"):
             server.make_queue(prefix.replace("NAME", scenario))
         prefix = server.address.format(prefix)
+    urls = (server.tls_url, server.tls_bare) if client.tls else (server.url, server.bare)
     errors = folder / f"{server.name}-{Path(client.program).stem}.txt"
     with errors.open("w") as output:
         child = subprocess.Popen(
-            [*command(client), server.url, prefix, server.bare],
+            [*command(client), urls[0], prefix, urls[1]],
             env={
                 **os.environ,
                 "NODE_PATH": str(PEERS / client.peer / "node_modules"),
+                "CAFILE": str(authority().cafile),
                 "AMQP_TOOLS": str(PEERS / "amqp-tools"),
             },
             stdin=subprocess.PIPE,

@@ -47,6 +47,7 @@ class Client:
         protocol: ``0-9-1`` or ``1.0``.
         peer: what ``install.sh`` calls the installation.
         program: the file in ``programs``.
+        tls: whether it dials with TLS; some can do nothing else.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Client:
     protocol: str
     peer: str
     program: str
+    tls: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,6 +143,9 @@ CLIENTS: Final = (
         peer="clients-js",
         program="sap_client.js",
     ),
+    Client(
+        name="uamqp", language="Python", protocol="1.0", peer="uamqp", program="uamqp_client.py", tls=True
+    ),
 )
 
 _ONE_CALL = "each command is a connection of its own"
@@ -158,6 +163,15 @@ EXCEPTIONS: Final[dict[tuple[str, str], Except]] = {
         says="nothing came",
         servers=("rabbitmq4",),
     ),
+    **{
+        ("uamqp", scenario): Except(
+            found="no",
+            what="it sends, but does not receive: it takes the answer to its attach for a refusal, because the target in it is null",
+            says="Source and/or Target is NULL",
+            servers=("rabbitmq4",),
+        )
+        for scenario in ("declare", "properties", "outcomes", "requeue", "large", "idle", "restart")
+    },
 }
 """The cells that are not "yes", by client and scenario."""
 
@@ -180,5 +194,11 @@ REMARKS: Final[dict[tuple[str, str], str]] = {
         "@sap/xb-msg-amqp-v100",
         "requeue",
     ): "it releases the message, which counts no attempt (3.4.4), because it does not write ``modified``",
+    ("uamqp", "with_password"): "with TLS: it does not dial without",
+    (
+        "uamqp",
+        "outcomes",
+    ): "with ``receive_settle_mode=ReceiveAndDelete`` for its sender, too: otherwise it asks for rcv-settle-mode second, and does not settle",
+    ("uamqp", "large"): "with ``max_message_size`` raised from 1 MiB for the whole message",
 }
 """The notes of cells with "yes", by client and scenario."""

@@ -121,6 +121,7 @@ async def test_deferred_message_is_had_by_its_number_and_settled_by_its_token(
         assert [each.body for each in messages] == ["a", "b", "c"]
         assert {each.annotations["x-opt-message-state"] for each in messages} == {1}
         tokens = [each["lock-token"] for each in body["messages"]]
+        assert [each.delivery_annotations["x-opt-lock-token"] for each in messages] == tokens
         assert await take(1) == (404, "com.microsoft:message-not-found")  # somebody has it
         assert await update("completed", tokens[0]) == (200, {})
         assert await update("completed", tokens[0]) == (410, LOST)

@@ -69,7 +69,7 @@ class Child:
         self._asked.append(f"{self._role}: ready")
         return {"url": "amqp://127.0.0.1:1"}
 
-    async def drained(self, _: object) -> None:
+    async def drained(self, *_: object) -> None:
         await trio.lowlevel.checkpoint()
         self._asked.append(f"{self._role}: drained")
 

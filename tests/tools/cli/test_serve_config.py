@@ -37,6 +37,7 @@ metrics-queues = ["orders*"]
 allow-plaintext-password = true
 strict = true
 management = true
+log-changes = true
 refuse-durable = false
 store = "broker.db"
 backup = "broker.backup"

@@ -33,6 +33,16 @@ def test_metrics_and_probes_are_served_and_only_metrics_need_a_login() -> None:
             assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
+def test_changes_are_written_to_stderr() -> None:
+    with server_of("--http", "http://127.0.0.1:0", "--log-changes") as (_, process):
+        http = next_listener(process)
+        assert httpx.put(f"{http}/api/queues/%2F/orders", json={}).status_code == 201
+        assert process.stderr is not None
+        line = process.stderr.readline().decode()
+    assert re.match(r'\d{4}-\d\d-\d\d \S+ INFO operation=declare-queue name="orders" ', line)
+    assert line.endswith('user=null face="HTTP" host="127.0.0.1" outcome=done\n')
+
+
 def test_unit_of_systemd_runs_a_command_that_there_is() -> None:
     unit = configparser.RawConfigParser()
     unit.read_string((HOW_TO / "amqp10.service").read_text())

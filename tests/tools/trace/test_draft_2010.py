@@ -31,3 +31,19 @@ def test_frame_of_the_draft_that_is_none_says_why() -> None:
     octets[-3] = 0xFF
     (piece,) = read_pieces(bytes(octets))
     assert piece.fault is not None
+
+
+@pytest.mark.parametrize(
+    ("name", "payload", "shown"),
+    [
+        ("transfer", b"hello", "payload=<5 octets>"),
+        ("transfer-one-fragment", b"x", "fragment_offset=0, payload=<1 octets>)"),
+    ],
+)
+def test_contents_are_the_payload_and_not_in_the_fields(name: str, payload: bytes, shown: str) -> None:
+    (piece,) = read_pieces(named(name))
+    assert payload in piece.payload
+    text = describe(piece)
+    assert shown in text
+    assert "hello" not in text
+    assert text.endswith(f" + {len(piece.payload)} octets")

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 
 from tests.naive.performatives import empty_frame, frame, header, raw_frame
 from trio_amqp10.amqp10.spec.transport import Begin, Open, Transfer
+from trio_amqp10.amqp_fast.spec import ConnectionPing
+from trio_amqp10.amqp_fast.wire.frames import frame_of
 from trio_amqp10.tools.trace import frame_splitter
 from trio_amqp10.tools.trace.frame_splitter import FrameSplitter, Piece, piece_at, read_pieces
+from trio_amqp10.tools.trace.frame_text import describe
 
 CONVERSATION = b"".join(
     [
@@ -126,3 +129,18 @@ def test_frame_that_cannot_be_decoded_has_the_reason(octets: bytes, fault: str) 
     assert piece.octets == octets
     assert piece.name == "octets"
     assert after.is_empty
+
+
+@pytest.mark.parametrize(
+    ("protocol", "octets", "text"),
+    [
+        ("AMQP 1.0", frame("close"), "[0] Close()"),
+        ("AMQP 0-9-1", bytes([8, 0, 0, 0, 0, 0, 0, 0xCE]), "heartbeat"),
+        ("AMQ Protocol 10.3", bytes([8, 0, 0, 0, 0, 0, 0, 0, 0xCE]), "heartbeat"),
+        ("AMQP/Fast", frame_of(ConnectionPing()), "connection ping()"),
+    ],
+)
+def test_stream_of_a_known_protocol_begins_with_any_frame(protocol: str, octets: bytes, text: str) -> None:
+    splitter = FrameSplitter(protocol)
+    assert [describe(piece) for piece in splitter.feed(octets * 2)] == [text, text]
+    assert splitter.lost is None

@@ -82,6 +82,8 @@ class ClientEngine(Engine):
         lost_in: the state in which the transport was lost; None if it was not lost.
     """
 
+    __slots__ = ("lost_in", "unflushed")
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.unflushed: dict[ConnectionChannel, None] = {}

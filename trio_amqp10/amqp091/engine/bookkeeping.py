@@ -45,8 +45,8 @@ class ChannelNumbers:
         self._publishes: Tags | None = None
         self.confirming: bool = False
         self.consumers: dict[str, bool] = {}
-        self.asked: dict[str, None] = {}
-        self.leaving: dict[str, bool] | None = None  # None while there are none, to save memory
+        self.asked: dict[str, None] | None = None  # None while there are none, to save memory
+        self.leaving: dict[str, bool] | None = None  # likewise
         self.user: str | None = user
 
     @property
@@ -215,10 +215,12 @@ def _receive_qos(_numbers: ChannelNumbers, method: spec.BasicQos, _request: None
 
 def _receive_consume(numbers: ChannelNumbers, method: spec.BasicConsume, _request: None) -> None:
     tag = method.consumer_tag
-    if tag in numbers.consumers or tag in numbers.asked:
+    if tag in numbers.consumers or tag in (numbers.asked or ()):
         raise ReplyError(ReplyCode091.NOT_ALLOWED, f"attempt to reuse consumer tag '{tag}'")
     if not getattr(method, "no_wait", False):
         if tag:
+            if numbers.asked is None:
+                numbers.asked = {}
             numbers.asked[tag] = None
     elif tag:
         numbers.consumers[tag] = _no_ack(method)
@@ -255,9 +257,10 @@ def _send_consume_ok(
     if request.consumer_tag:
         if tag != request.consumer_tag:
             raise LocalProtocolError(f"the client chose the tag {request.consumer_tag!r}, not {tag!r}")
-    elif not tag or tag in numbers.consumers or tag in numbers.asked:
+    elif not tag or tag in numbers.consumers or tag in (numbers.asked or ()):
         raise LocalProtocolError(f"consumer_tag={tag!r}: expected a new tag that is not empty")
-    numbers.asked.pop(tag, None)
+    if numbers.asked:
+        numbers.asked.pop(tag, None)
     numbers.consumers[tag] = _no_ack(request)
 
 

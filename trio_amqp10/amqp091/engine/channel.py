@@ -145,7 +145,7 @@ class Channel:
         self._arrivals: deque[Arrival] | None = None  # None while empty, because an empty deque takes 0.7 KiB
         self._held = 0
         self._requests: dict[type[Method], list[Method]] = {}  # sent, not answered by the peer
-        self._owed: list[Method] = []  # received, not answered here
+        self._owed: list[Method] | None = None  # received, not answered here; None while there are none
         self._content = Assembly(host)
         self._sent = host.profile.sent[host.role]  # looked up once, because enum members are slow keys
         self._received = host.profile.received[host.role]
@@ -240,7 +240,9 @@ class Channel:
         effect = self._sent.get(plan.name)
         noted = effect(self.numbers, method, request) if effect is not None else None
         if request is not None:
+            assert self._owed is not None
             self._owed.remove(request)
+            self._owed = self._owed or None
         self._await_answer(method)
         # Publishes and deliveries are only made while there is room; answers have a limit of their own.
         if plan.name in host.profile.paused or (plan.content and not self._is_server):
@@ -396,7 +398,7 @@ class Channel:
         """Return the oldest request of the peer that a method of ``plan`` answers."""
         if not plan.answers:
             return None
-        for request in self._owed:
+        for request in self._owed or ():
             if type(request) in plan.answers:
                 return request
         raise LocalProtocolError(f"{plan.name} answers no request")
@@ -581,6 +583,8 @@ class Channel:
             host.enqueue(self._frames(*answer(method, content)))
             return
         if plan.waits(method):
+            if self._owed is None:
+                self._owed = []
             self._owed.append(method)
         tags, number = noted if noted is not None else ((), 0)
         self._note(Arrival(method, content, request, tags, number, size))

@@ -99,6 +99,23 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         output: octets that wait to be written.
     """
 
+    __slots__ = (
+        "_answered_close",
+        "_handshake",
+        "_ignores_input",
+        "_largest_in",
+        "_secrets",
+        "_server",
+        "channel_max",
+        "frame_max",
+        "heartbeat",
+        "letters",
+        "methods",
+        "output",
+        "profile",
+        "user",
+    )
+
     def __init__(
         self,
         role: EndpointRole,
@@ -116,6 +133,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         lifecycle = Lifecycle(profile.connection, ConnectionState.AWAIT_HEADER, ConnectionState.CLOSED)
         timeout = limits.answer_timeout if role is EndpointRole.CLIENT else None
         super().__init__(role, now, limits, lifecycle, timeout)
+        self._server = role is EndpointRole.SERVER
         self.profile = profile
         self.letters: Letters = letters or profile.letters
         self.methods: MethodTable = methods or profile.methods
@@ -142,11 +160,6 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         if not self._server:
             self._lifecycle.step(Step.HEADER)
             self.enqueue(profile.header)
-
-    @property
-    def _server(self) -> bool:
-        # Not an attribute: Python shares the table of names among objects with up to 29 attributes.
-        return self.role is EndpointRole.SERVER
 
     @property
     def is_open(self) -> bool:

@@ -25,7 +25,7 @@ class Tags:
 
     def __init__(self) -> None:
         self._out: dict[int, None] = {}
-        self._settled: list[int] = []
+        self._settled: list[int] | None = None  # None before a transaction has settled one
         self._may_repeat = False  # whether the last tag may come again
         self.last: int = 0
         self.transactional: bool = False
@@ -72,6 +72,8 @@ class Tags:
         for each in found:
             del self._out[each]
         if self.transactional:
+            if self._settled is None:
+                self._settled = []
             self._settled += found
         return tuple(found)
 
@@ -94,9 +96,9 @@ class Tags:
 
     def commit(self) -> None:
         """Make all settlements since the last commit or rollback final."""
-        self._settled.clear()
+        self._settled = None
 
     def rollback(self) -> None:
         """Restore all tags that were settled since the last commit or rollback."""
-        self._out = dict.fromkeys(sorted((*self._out, *self._settled)))
-        self._settled.clear()
+        self._out = dict.fromkeys(sorted((*self._out, *(self._settled or ()))))
+        self._settled = None

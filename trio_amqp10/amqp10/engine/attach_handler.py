@@ -51,7 +51,7 @@ def on_attach(session: Session, attach: Attach) -> None:
     ours = not attach.role
     # A link that we detached with an error must be resumed, not attached as if nothing had happened: its
     # attach needs an unsettled map (2.6.5).
-    if (attach.name, ours) in session.failed:
+    if session.failed and (attach.name, ours) in session.failed:
         if attach.unsettled is None:
             if context.strict.attach_after_error:
                 text = (
@@ -74,7 +74,8 @@ def on_attach(session: Session, attach: Attach) -> None:
     if link.handle < 0 and not _reserve(session, link):
         return
     session.by_remote_handle[attach.handle] = link
-    session.errant.pop(attach.handle, None)
+    if session.errant:
+        session.errant.pop(attach.handle, None)
     _share(link, attach)
     link.on_attach(attach)
     _check_count(link, attach)

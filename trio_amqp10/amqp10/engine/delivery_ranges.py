@@ -153,7 +153,7 @@ class DeliveryRanges(Generic[D]):
     def __init__(self, held: dict[int, D]) -> None:
         self._held = held
         self._top = 0  # the position after the newest delivery
-        self._done: dict[Rank, Spans] = {}
+        self._done: dict[Rank, Spans] | None = None  # None before the first long range
         self.words: Spans | None = None
 
     def reach(self, next_id: int) -> None:
@@ -182,7 +182,7 @@ class DeliveryRanges(Generic[D]):
     def forget_word(self, delivery_id: int) -> None:
         """Forget all states of this delivery, so that the next one takes effect."""
         position = self.position(delivery_id)
-        for spans in (self.words, *self._done.values()):
+        for spans in (self.words, *(self._done or {}).values()):
             if spans is not None:
                 spans.put(position, position, None)
 
@@ -204,6 +204,8 @@ class DeliveryRanges(Generic[D]):
             return []
         # A long range: only the parts that no state of this rank has named before are walked.
         begin, end = self._bounds(first, ahead)
+        if self._done is None:
+            self._done = {}
         done = self._done.get(rank)
         if done is None:
             done = self._done[rank] = Spans()

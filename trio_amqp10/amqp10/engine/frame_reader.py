@@ -153,6 +153,10 @@ class FrameReader:
                 break
         return failure
 
+    def unread(self) -> bytes:
+        """Return the octets that were given and not read yet."""
+        return self._left[self._pos :] if self.more else b"".join(self._chunks)
+
     def clear(self) -> None:
         """Drop incomplete octets, because the transport is gone."""
         self._chunks, self._have, self._need = [], 0, 0

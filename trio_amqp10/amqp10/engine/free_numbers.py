@@ -11,7 +11,7 @@ class FreeNumbers:
     __slots__ = ("_freed", "_unused")
 
     def __init__(self) -> None:
-        self._freed: list[int] = []
+        self._freed: list[int] | None = None  # None before the first
         self._unused = 0  # this number and all above it were never taken
 
     def lowest(self) -> int:
@@ -27,4 +27,6 @@ class FreeNumbers:
 
     def free(self, number: int) -> None:
         """Free a number that was taken."""
+        if self._freed is None:
+            self._freed = []
         heappush(self._freed, number)

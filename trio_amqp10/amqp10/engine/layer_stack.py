@@ -165,6 +165,14 @@ class Stack:
         """Whether received octets are left: call ``receive_slice`` again."""
         return self.connection.has_input()
 
+    def unread_input(self) -> bytes | None:
+        """Return the received octets that the AMQP layer has not read yet.
+
+        None before that layer.
+        """
+        reads = self.layer is Layer.AMQP and not self._looks
+        return self.connection.frame_reader.unread() if reads else None
+
     def _read_on(self, now: float) -> None:
         if self.connection.has_input():
             self.connection.receive_data(b"", now)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
 from trio_amqp10.core.number_fields import check_numbers
@@ -74,3 +75,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_numbers(self)
+
+
+DEFAULT_LIMITS: Final = Limits()
+"""The default limits, which all connections share."""

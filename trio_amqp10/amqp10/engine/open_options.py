@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from trio_amqp10.amqp10.wire.frames import MIN_MAX_FRAME_SIZE
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.number_fields import check_numbers
-from trio_amqp10.core.peer_rules import Strict
+from trio_amqp10.core.peer_rules import DEFAULT_STRICT, Strict
 
-from .limits import Limits
+from .limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +51,7 @@ class OpenOptions:
     @property
     def effective_limits(self) -> Limits:
         """The limits, after ``max_frame_size`` and ``channel_max`` were applied."""
-        limits = self.limits or Limits()
+        limits = self.limits or DEFAULT_LIMITS
         if self.max_frame_size is not None:
             limits = replace(limits, max_frame_size=self.max_frame_size)
         if self.channel_max is not None:
@@ -93,4 +93,4 @@ def strictness(given: bool | Strict | None) -> Strict:
     """
     if isinstance(given, Strict):
         return given
-    return Strict() if given is None else Strict.all(given)
+    return DEFAULT_STRICT if given is None else Strict.all(given)

@@ -52,9 +52,10 @@ class Session(SessionCore):
         remote: the peer's begin, once read.
         answered: whether our begin answered the peer's.
         reported: whether the end of the session was reported.
-        errant: the peer's handles on which it has answered our detach: a later frame on them is an error.
+        errant: the peer's handles on which it has answered our detach: a later frame on them is an error. None before the
+            first.
         failed: names and roles of links that we detached with an error and did not close, if that rule is
-            enforced.
+            enforced. None before the first.
     """
 
     __slots__ = (
@@ -94,8 +95,8 @@ class Session(SessionCore):
         self.reported: bool = False
         self._by_handle: dict[int, Link] = {}
         self._handles = FreeNumbers()
-        self.errant: dict[int, None] = {}
-        self.failed: dict[tuple[str, bool], None] = {}
+        self.errant: dict[int, None] | None = None
+        self.failed: dict[tuple[str, bool], None] | None = None
 
     def __repr__(self) -> str:
         return f"<session {self.channel} {self.state.name} links={len(self._by_handle)}>"
@@ -193,11 +194,11 @@ class Session(SessionCore):
         for link in self.links:
             link.lost()
             self._flow_links.pop(link, None)
-            self._later_flows.pop(link, None)
             self._drop_begun(link)
             self.names.release(link)
         self._by_handle.clear()
         self.by_remote_handle.clear()
+        self._later_flows = None
 
     def require_begun(self) -> None:
         """Raise unless links may attach.
@@ -264,12 +265,14 @@ class Session(SessionCore):
         if link.handle not in self._by_handle:
             self._handles.take()
             self._by_handle[link.handle] = link
-        if link.state in WITH_HANDLE and link in self._later_flows:
+        if self._later_flows and link.state in WITH_HANDLE and link in self._later_flows:
             del self._later_flows[link]
             self.owe_flow(link)
 
     def note_failed(self, link: Link) -> None:
         """Remember a link that we detached with an error: its peer must resume it (2.6.5)."""
+        if self.failed is None:
+            self.failed = {}
         self.failed[link.name, link.role] = None
         if len(self.failed) > _FAILED:
             del self.failed[next(iter(self.failed))]
@@ -286,6 +289,8 @@ class Session(SessionCore):
             assert link.remote_handle is not None
             self.by_remote_handle.pop(link.remote_handle, None)
             if errant:
+                if self.errant is None:
+                    self.errant = {}
                 self.errant[link.remote_handle] = None
             self._flow_links.pop(link, None)
             # Dispositions no longer apply to the deliveries of a link that was closed or failed (2.6.5, 2.6.6).

@@ -49,7 +49,7 @@ class SessionChannels:
         self._remote_max = 0  # only channel 0 may be used before the peer's open is read (2.4.1)
         self.ours: dict[int, Session] = {}
         self.theirs: dict[int, Session] = {}
-        self._cooling: dict[int, None] = {}
+        self._cooling: dict[int, None] | None = None  # None before a session has ended
         self._free = FreeNumbers()
 
     def add(self, make: Callable[[int], Session]) -> Session:
@@ -81,6 +81,7 @@ class SessionChannels:
             channel = self._free.take()
         else:
             # All other channels are in use: take the one that has waited longest.
+            assert self._cooling is not None
             channel = next(iter(self._cooling))
             del self._cooling[channel]
         session = self.ours[channel] = make(channel)
@@ -131,6 +132,8 @@ class SessionChannels:
             assert session.remote_channel is not None  # both ends have begun, and ended
             self.ours.pop(session.channel, None)
             self.theirs.pop(session.remote_channel, None)
+            if self._cooling is None:
+                self._cooling = {}
             self._cooling[session.channel] = None
             if len(self._cooling) > _COOLING:
                 cooled = next(iter(self._cooling))

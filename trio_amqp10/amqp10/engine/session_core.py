@@ -102,7 +102,7 @@ class SessionCore(Lifecycle, ABC):
         self.unread: int = 0
         self.hold: OctetBound | None = None
         self._flow_links: dict[Link, None] = {}
-        self._later_flows: dict[Link, None] = {}  # of links that are not attached yet
+        self._later_flows: dict[Link, None] | None = None  # of links that are not attached yet
         self._owes_flow = False
         self._is_dirty = False
 
@@ -164,6 +164,8 @@ class SessionCore(Lifecycle, ABC):
         if link is None:
             self._owes_flow = True
         elif link.state not in WITH_HANDLE:
+            if self._later_flows is None:
+                self._later_flows = {}
             self._later_flows[link] = None
             return
         else:

@@ -164,7 +164,7 @@ def _attached(session: Session, handle: int, what: str) -> Link | None:
     """Return the link with this handle, or end the session and return None."""
     link = session.by_remote_handle.get(handle)
     if link is None:
-        errant = handle in session.errant
+        errant = handle in (session.errant or ())
         rule = rules.ERRANT_LINK if errant else rules.UNATTACHED_HANDLE
         how = "whose link was detached" if errant else "which has no link"
         session.fail(rule.broken(f"{what} for handle {handle}, {how}"))

@@ -82,7 +82,7 @@ class Settlement:
         received, sent: the ranges that dispositions of the peer have named, in the same directions.
         modes: the receiver settle mode of each delivery whose mode differs from its link's (2.7.5).
         awaiting_settlement: received deliveries that have an outcome and wait for their sender to settle, by
-            id, with the octets that each is charged.
+            id, with the octets that each is charged. None before the first.
         pending: whether a range waits to be written.
     """
 
@@ -113,13 +113,13 @@ class Settlement:
         self.received: DeliveryRanges[IncomingDelivery] = DeliveryRanges(self.incoming)
         self.sent: DeliveryRanges[OutgoingDelivery] = DeliveryRanges(self.outgoing)
         self.modes: dict[int, int] = {}
-        self.awaiting_settlement: dict[int, int] = {}
+        self.awaiting_settlement: dict[int, int] | None = None
         self.pending: bool = False
         self._role = Role.RECEIVER
         self._first = self._last = 0
         self._settled = True
         self._state: Any = None
-        self._filed: dict[SendingLink, list[int]] = {}
+        self._filed: dict[SendingLink, list[int]] | None = None
         self._filed_to = -2 * MASK  # the position of the last delivery in ``_filed``
 
     # -- states that we send ----------------------------------------------------------------
@@ -207,12 +207,14 @@ class Settlement:
             delivery.payload = b""
             delivery.memo = None
         self._stop_awaiting(delivery.delivery_id)
+        if self.awaiting_settlement is None:
+            self.awaiting_settlement = {}
         octets = self.awaiting_settlement[delivery.delivery_id] = len(delivery.payload) + REMEMBERED
         self._context.awaiting_settlement_octets += octets
 
     def _stop_awaiting(self, delivery_id: int) -> bool:
         """Stop charging a delivery; return False if it was not charged."""
-        octets = self.awaiting_settlement.pop(delivery_id, None)
+        octets = self.awaiting_settlement.pop(delivery_id, None) if self.awaiting_settlement else None
         if octets is None:
             return False
         self._context.awaiting_settlement_octets -= octets
@@ -521,8 +523,7 @@ class Settlement:
         """Move a live delivery, under its id, to the link that replaces its own (2.6.4)."""
         if isinstance(delivery, OutgoingDelivery):
             sender = cast("SendingLink", link)
-            self._file()
-            self._filed.setdefault(sender, []).append(delivery.delivery_id)
+            self._file().setdefault(sender, []).append(delivery.delivery_id)
             delivery.link.unsettled -= 1
             sender.unsettled += 1
             delivery.link = sender
@@ -566,9 +567,8 @@ class Settlement:
             tags = cast("ReceivingLink", link).tags
             return [each for each in tags.values() if self.incoming.get(each.delivery_id) is each]
         sender = cast("SendingLink", link)
-        if sender.unsettled:
-            self._file()
-        held = (self.outgoing[each] for each in self._filed.get(sender, ()) if each in self.outgoing)
+        filed = self._file() if sender.unsettled else self._filed or {}
+        held = (self.outgoing[each] for each in filed.get(sender, ()) if each in self.outgoing)
         return [each for each in held if each.link is sender]  # ``move`` may have given some to another link
 
     def forget_all(self) -> None:
@@ -604,15 +604,18 @@ class Settlement:
             if link.terminus is None or delivery.tag not in link.terminus.unsettled:
                 link.in_doubt += 1
             self._context.touch(delivery.watcher)
-        self._filed.pop(link, None)
+        if self._filed:
+            self._filed.pop(link, None)
         link.unsettled = 0
 
-    def _file(self) -> None:
-        """Sort the deliveries sent since the last call by link.
+    def _file(self) -> dict[SendingLink, list[int]]:
+        """Sort the deliveries sent since the last call by link; return the ids of each link.
 
         Settled ones are removed from a list when they may be half of it.
         """
         self.tally()
+        if self._filed is None:
+            self._filed = {}
         position, filed = self.sent.position, self._filed
         new = list(takewhile(lambda each: position(each) > self._filed_to, reversed(self.outgoing)))
         links: dict[SendingLink, None] = {}
@@ -624,6 +627,7 @@ class Settlement:
         for link in links:
             if len(filed[link]) > 2 * link.unsettled:
                 filed[link] = [each for each in filed[link] if each in self.outgoing]
+        return filed
 
 
 def _rank(state: Any) -> Rank:

@@ -6,7 +6,7 @@ Knows these classes; knows no connection.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .receiver import Receiver
 from .sender import Sender
@@ -33,3 +33,7 @@ class LinkClasses:
     sender: type[Sender] = Sender
     receiver: type[Receiver] = Receiver
     delivery: Callable[[type[Delivery]], type[Delivery]] | None = None
+
+
+DEFAULT_CLASSES: Final = LinkClasses()
+"""The classes of this library, which all connections share."""

@@ -11,7 +11,7 @@ import uuid
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import trio
 
@@ -36,7 +36,7 @@ from trio_amqp10.net.option_signatures import takes_on
 from trio_amqp10.net.pump import READ_SIZE, Pump
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
-from .class_overrides import LinkClasses
+from .class_overrides import DEFAULT_CLASSES, LinkClasses
 from .errors import ConnectionClosedError, SessionEndedError, connection_error
 from .incoming_links import IncomingLinks, IncomingReceiver, IncomingSender
 from .link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.layer_stack import Stack
     from trio_amqp10.amqp10.engine.session import Session as EngineSession
+    from trio_amqp10.amqp10.spec.transport import Open
     from trio_amqp10.container.management.remote_management import RemoteManagementOpening
     from trio_amqp10.core.tokens import Token
 
@@ -81,6 +82,8 @@ _log = logging.getLogger("trio_amqp10.connection")
 _PATIENCE = 1.0
 """Seconds that an incoming link waits for an iteration of ``incoming_links``."""
 
+
+_NO_STORES: Final[frozenset[TerminusStore]] = frozenset()
 
 _GIVEN_UP = frozenset({IDLE.name, ANSWER.name})
 """Rules whose breach counts as a loss of the transport.
@@ -163,8 +166,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self.owner: object = None
         self.close_timeout: float = close_timeout
         self.pace: CheckpointThrottle = CheckpointThrottle()
-        self.kinds: LinkClasses = LinkClasses()
-        self.stores: frozenset[TerminusStore] = frozenset()
+        self.kinds: LinkClasses = DEFAULT_CLASSES
+        self.stores: frozenset[TerminusStore] = _NO_STORES
         self.totals: ConnectionCounters = ConnectionCounters()
         self.engine: EngineConnection = engine
         self.recovery: Recovery | None = None
@@ -172,13 +175,13 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._nursery = nursery
         self._closed = False
         self._default_session: Session | None = None
-        self._ended: dict[EngineSession, None] = {}
+        self._ended: dict[EngineSession, None] | None = None
         self._incoming: list[IncomingSender | IncomingReceiver] = []
         self._incoming_waiter = Waiter()
         self._iterated = False
         self._refusing: trio.CancelScope | None = None
         self._asking: trio.CancelScope | None = None
-        self._remote: Remote | None = None
+        self._remote: Open | None = None
         self._derive: Callable[[type[Delivery]], type[Delivery]] | None = None
         self.bind(engine, stack, stream)
 
@@ -232,7 +235,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         if self._remote is None:
             raise LocalProtocolError("the peer has not opened this connection yet")
-        return self._remote
+        return Remote.of(self._remote)
 
     @property
     def sole_connection(self) -> Literal["strong", "weak"] | None:
@@ -249,7 +252,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         True for RabbitMQ as long as it takes more sessions: it refuses a link by ending the session, with all
         other links of it.
         """
-        product = None if self._remote is None else self._remote.properties.get("product")
+        product = None if self._remote is None else self.remote.properties.get("product")
         return product == "RabbitMQ" and self.engine.channels.has_room
 
     @property
@@ -648,6 +651,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
 
     async def next_incoming_link(self) -> IncomingSender | IncomingReceiver:
         """Return the next link for ``incoming_links``. Cancelled: no link is lost."""
+        await trio.lowlevel.checkpoint()
         while True:
             while self._incoming:
                 link = self._incoming.pop(0)
@@ -688,7 +692,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 if session.owner is not None:
                     self._session_of(session).on_ended(event)
             case ConnectionOpened(performative):
-                self._remote = Remote.of(performative)
+                self._remote = performative
                 self._opened = True
                 self.pump.read_size = READ_SIZE
                 if self.engine.state is ConnectionState.OPEN_RCVD:
@@ -739,9 +743,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Wake all waiting tasks after the pump has failed or finished."""
         self._wake_all()
         if self.pump.finished.is_set():
-            for session in self._ended:
+            for session in self._ended or ():
                 session.owner = None
-            self._ended.clear()
+            self._ended = None
 
     def note_ended(self, session: EngineSession) -> None:
         """Note a session that ended together with the connection.
@@ -750,6 +754,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         broken.
         """
         if self.recovery is None and (self._closed or self.is_gone):
+            if self._ended is None:
+                self._ended = {}
             self._ended[session] = None
 
     def wake_everybody(self) -> None:

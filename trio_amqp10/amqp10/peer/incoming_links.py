@@ -16,6 +16,7 @@ from .link_options import LinkOptions, check_made
 from .receiver import Receiver, check_prefetch, default_credit
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from types import TracebackType
 
     from trio_amqp10.amqp10.engine.link import Link as EngineLink
@@ -337,10 +338,9 @@ class IncomingLinks:
     def __aiter__(self) -> IncomingLinks:
         return self
 
-    async def __anext__(self) -> IncomingSender | IncomingReceiver:
+    def __anext__(self) -> Awaitable[IncomingSender | IncomingReceiver]:
         """Return the next link. Raise the error that ended the connection, if any.
 
         Cancelled: no link is lost.
         """
-        await trio.lowlevel.checkpoint()
-        return await self._conn.next_incoming_link()
+        return self._conn.next_incoming_link()

@@ -149,7 +149,7 @@ class LinkConnection(Protocol):
 class LinkSession(Protocol):
     """A session, as its links use it; see ``Session``."""
 
-    opening: dict[Any, None]
+    opening: int
 
     @property
     def connection(self) -> LinkConnection:

@@ -120,12 +120,12 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
         session = await connection.session_to_attach(self._session, own=bool(options.own_session))
         try:
             self._link = link = self._make(session, name)
+            session.opening += 1
             try:
                 if resumable is not None:
                     link.bind_state(resumable)
                     if options.restorable:
                         link.cover()
-                session.opening[link] = None
                 link.start(options)
                 await link.attached()
                 if link.needs_new_attach:
@@ -149,7 +149,7 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
                 link.abandon()
                 raise
             finally:
-                session.opening.pop(link, None)
+                session.opening -= 1
         except BaseException:
             if options.own_session:
                 session.abandon()

@@ -144,7 +144,7 @@ class Acceptor(OpenOptions):
 
         Cancelled: the connection is closed with ``amqp:connection:forced``.
         """
-        await self.reception(handler).receive(stream, on_opened)
+        await self.reception(handler).receive(stream, on_opened, trio.CancelScope())
 
     def reception(
         self, handler: Handler, dialects: Sequence[Dialect] = (), alone: Dialect | None = None

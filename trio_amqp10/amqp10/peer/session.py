@@ -37,7 +37,7 @@ class Session(Waiter, trio.abc.AsyncResource):
 
     Attributes:
         connection: the connection of the session.
-        opening: links that are being opened on it, and were not answered yet.
+        opening: how many links are being opened on it, and were not answered yet.
     """
 
     __slots__ = ("_closed", "_ended", "connection", "engine", "on_end", "opening")
@@ -51,7 +51,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         self._ended: SessionEnded | None = None
         # Called when the peer ends the session; by the object that needs the call.
         self.on_end: dict[object, Callable[[], object]] | None = None
-        self.opening: dict[Link[Any], None] = {}
+        self.opening: int = 0
 
     def wake(self) -> None:
         """Wake the waiting tasks, and note the end of the session."""
@@ -102,7 +102,7 @@ class Session(Waiter, trio.abc.AsyncResource):
         for call in tuple((self.on_end or {}).values()):
             call()
         links = self._forget()
-        blamed = bool(self.opening) or any(not link.is_answered for link in links)
+        blamed = self.opening > 0 or any(not link.is_answered for link in links)
         for link in links:
             link.on_session_ended(event.error, blamed=blamed)
         self.wake()

@@ -187,7 +187,7 @@ class ConnectionCounters(Traffic):
         self.frames_out: int = 0
         self.messages_in: int = 0
         self.messages_out: int = 0
-        self.tolerated: dict[str, int] = {}
+        self.tolerated: dict[str, int] | None = None
 
     def leave(self, engine: EngineConnection) -> None:
         """Add the counts of ``engine``, which is being replaced."""
@@ -199,7 +199,7 @@ class ConnectionCounters(Traffic):
         self.tolerated = _sum(self.tolerated, engine.context.tolerances.figures())
 
 
-def _sum(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+def _sum(before: dict[str, int] | None, now: dict[str, int]) -> dict[str, int]:
     return dict(Counter(before) + Counter(now)) if before else now
 
 

@@ -108,6 +108,7 @@ class Amqp10Connection(ConnectedPeerBase):
     def __init__(self, container: Amqp10Container, connection: Connection) -> None:
         super().__init__(container)
         self.connection = connection
+        self.pump = connection.pump
         connection.derive_deliveries(arriving)
         self.coordinator: Final = Coordinator(
             self,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.amqp10.filters import capabilities
-from trio_amqp10.amqp10.peer.class_overrides import LinkClasses
+from trio_amqp10.amqp10.peer.class_overrides import DEFAULT_CLASSES, LinkClasses
 from trio_amqp10.amqp10.peer.link_options import ANONYMOUS_RELAY
 from trio_amqp10.amqp10.peer.sole_connection_request import CAPABILITY
 from trio_amqp10.amqp10.spec.transport import Error
@@ -47,7 +47,7 @@ class Amqp10:
 
     def __init__(self, container: Amqp10Container) -> None:
         self._container = container
-        self.kinds: LinkClasses = LinkClasses()
+        self.kinds: LinkClasses = DEFAULT_CLASSES
         self.outlet_class = SenderOutlet
         self.echoes = False
         self.settles_first = False

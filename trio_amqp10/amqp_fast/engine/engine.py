@@ -78,6 +78,25 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         owner: identity of the peer as an owner of incomplete messages; a server sets it to the client's name.
     """
 
+    __slots__ = (
+        "_answers",
+        "_commands",
+        "_deaf",
+        "_due",
+        "_expected",
+        "_goodbye",
+        "_handles",
+        "_last_channel",
+        "_last_handle",
+        "_negotiation",
+        "_out",
+        "_queued",
+        "_queues",
+        "_server",
+        "owner",
+        "partials",
+    )
+
     def __init__(
         self,
         role: EndpointRole,
@@ -178,6 +197,14 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         except ReplyError as fault:
             self._fail(fault)
             raise
+
+    def unread_input(self) -> bytes:
+        """Return the octets that were not read yet.
+
+        A command whose fragment is not complete is among them.
+        """
+        begun = b"" if self._due is None else frame_of(self._due[0])
+        return begun + self._buffer
 
     @property
     def _reads(self) -> bool:

@@ -10,6 +10,7 @@ if _typing.TYPE_CHECKING:
     from .depths import QueueDepths as QueueDepths
     from .errors import ManagementError as ManagementError
     from .errors import OperationRefusedError as OperationRefusedError
+    from .frame_watch import FrameWatch as FrameWatch
     from .listing import Listing as Listing
     from .listing import Page as Page
     from .management import Management as Management
@@ -22,6 +23,7 @@ if _typing.TYPE_CHECKING:
     from .status import ConnectionStatus as ConnectionStatus
     from .status import ContainerStatus as ContainerStatus
     from .status import ExchangeStatus as ExchangeStatus
+    from .status import FramePage as FramePage
     from .status import Imported as Imported
     from .status import LeftOut as LeftOut
     from .status import LinkStatus as LinkStatus
@@ -39,6 +41,7 @@ if _typing.TYPE_CHECKING:
     from .status import TransactionStatus as TransactionStatus
     from .status import UserStatus as UserStatus
     from .status import VirtualHostStatus as VirtualHostStatus
+    from .status import WatchedFrame as WatchedFrame
 else:
     from trio_amqp10.core.lazy_names import lazy_names as _lazy_names
 
@@ -47,16 +50,17 @@ else:
         {
             ".depths": "QueueDepths",
             ".errors": "ManagementError OperationRefusedError",
+            ".frame_watch": "FrameWatch",
             ".listing": "Listing Page",
             ".management": "Management",
             ".remote_listing": "RemoteListing",
             ".remote_management": "RemoteManagement RemoteManagementOpening",
             ".status": (
                 "AccountStatus BindingStatus ChannelStatus ConnectionStatus ContainerStatus "
-                "ExchangeStatus Imported LeftOut LinkStatus MessageStatus MessageTotals "
+                "ExchangeStatus FramePage Imported LeftOut LinkStatus MessageStatus MessageTotals "
                 "NodeStatus ProtocolTotals QueueStatus QueueTotals Redriven StoreStatus "
                 "SubscriptionStatus Survey TopicStatus TransactionStatus UserStatus "
-                "VirtualHostStatus"
+                "VirtualHostStatus WatchedFrame"
             ),
         },
     )

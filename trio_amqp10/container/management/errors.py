@@ -16,6 +16,7 @@ Reason: TypeAlias = Literal[
     "exists",
     "precondition",
     "refused",
+    "too-many",
     "store-failed",
     "not-implemented",
     "other",
@@ -29,6 +30,7 @@ _STATUS: Final[dict[Reason, int]] = {
     "exists": 409,
     "precondition": 412,
     "refused": 422,
+    "too-many": 429,
     "store-failed": 500,
     "not-implemented": 501,
     "other": 502,
@@ -43,7 +45,7 @@ class ManagementError(AmqpError):
         reason: ``"invalid"``: an argument is not possible. ``"forbidden"``: on behalf of another, who lacks the permission;
             or a reserved name. ``"not-found"``: there is no such thing. ``"exists"``: the address is taken.
             ``"precondition"``: ``if_empty`` or ``if_unused`` does not hold. ``"refused"``: a node did not accept a message.
-            ``"store-failed"``: the store cannot be written. ``"not-implemented"`` and ``"other"``: only of a peer, see
+            ``"too-many"``: there are as many of these as there may be. ``"store-failed"``: the store cannot be written. ``"not-implemented"`` and ``"other"``: only of a peer, see
             ``OperationRefusedError``.
         description: what is wrong, with the value.
     """

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.stores.write_probe import WriteProbe
     from trio_amqp10.net.listener import Listener
 
+    from .frame_watch import FrameWatch
+
 
 class ManagedContainer(ServingContainer, Protocol):
     """A container that can be managed. See ``Container``."""
 
     authorise: Authorise | None
+    frame_watches: list[FrameWatch]
     redirects: QueueRedirects
     settings: NodeSettings | None
     probe: WriteProbe | None

@@ -22,6 +22,7 @@ redrive                                 ``receive`` or ``manage`` of the queue, 
                                         messages go back to
 bind, unbind                            as in AMQP 0-9-1; or ``manage`` at the same addresses
 close a connection or a link            ``delete`` or ``manage`` at ``$management/connection`` or ``$management/link``
+watch the frames of a connection        ``manage`` at ``$management/connection``
 ======================================  =================================================================================
 
 The permission is asked before anything is looked up, so a refusal is the same whether the thing exists or not.
@@ -58,11 +59,14 @@ from trio_amqp10.broker.rights import broker_rights
 from trio_amqp10.broker.rights.access import shown
 from trio_amqp10.broker.stores.base import StoreError, until_done
 from trio_amqp10.broker.stores.node_settings import NodeSetting
+from trio_amqp10.container.cbs import ADDRESS as TOKENS
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from . import definitions, single_messages, status_builders
+from .change_log import CHANGES, Asker, logged
 from .depths import queue_depths
 from .errors import ManagementError
+from .frame_watch import MOST_PAYLOAD, MOST_WATCHES, FrameWatch
 from .listing import Listing
 from .moving import Origins, Transfer
 from .pace import take_in_turns, take_paced
@@ -145,20 +149,32 @@ class Management:
         self._permissions = permissions or Permissions(None)
         self._place = place
 
-    def on_behalf_of(self, who: ConnectedPeer | Identity | None, *, place: str = PLACE) -> Management:
+    def on_behalf_of(
+        self,
+        who: ConnectedPeer | Identity | None,
+        *,
+        place: str = PLACE,
+        face: str | None = None,
+        host: str | None = None,
+    ) -> Management:
         """Return the same operations, which ask whether this peer or user may do them.
+
+        Each change, and each that is refused, is a line in the log ``trio_amqp10.management``.
 
         Args:
             who: a connected peer, with the claims of its tokens; or an authenticated identity without a connection; or None
                 for one that is not authenticated.
             place: permissions for things that are no nodes are asked for at addresses that begin with this.
+            face: the way by which it asks, for the log, e.g. ``"HTTP"``.
+            host: the IP address of one without a connection, for the log.
         """
         container = self._container
         guard = getattr(who, "guard", None)
         if guard is not None:
-            return Management(container, Permissions(guard), place)
-        user = UnconnectedUser(cast("Identity | None", who), container.name)
-        return Management(container, Permissions(container.guard_for(user), user), place)
+            return _OnBehalf(container, Permissions(guard), place, Asker.of(who, face))
+        user = UnconnectedUser(cast("Identity | None", who), container.name, host)
+        permissions = Permissions(container.guard_for(user), user)
+        return _OnBehalf(container, permissions, place, Asker.of(user, face))
 
     @property
     def limited(self) -> bool:
@@ -1150,11 +1166,63 @@ class Management:
         _, link = status_builders.find_link(self._container, identity)
         link.close(Condition.DETACH_FORCED.value, reason)
 
+    async def watch_frames(self, number: int, *, payload: int = 0) -> FrameWatch:
+        """Begin to show the frames that come and go on a connection, from now on.
+
+        They are those of its protocol, after TLS and WebSocket. Secrets of a login are never shown. In a container that takes tokens
+        (``add_cbs``) no payload is shown, because it may be a token.
+
+        Args:
+            number: of the connection; see ``ConnectionStatus``.
+            payload: octets of the contents of messages to show of each frame, at most 200.
+
+        Returns:
+            The watch, which is a context manager. It keeps at most 1,000 frames, and ends by itself if its ``frames`` was not called for
+            ten seconds.
+
+        Raises:
+            ManagementError: ``"forbidden"``; ``"not-found"``; ``"invalid"``; ``"too-many"``: there are four watches.
+
+        Cancelled: nothing has changed.
+        """
+        check = partial(self._permissions.check, [(("manage", f"{self._place}/connection"),)])
+        await check()
+        peer, container = self._find_connection(number), self._container
+        if not 0 <= payload <= MOST_PAYLOAD:
+            raise ManagementError("invalid", f"payload={payload}: expected 0 to {MOST_PAYLOAD}")
+        watches = container.frame_watches
+        if len(watches) >= MOST_WATCHES:
+            raise ManagementError(
+                "too-many",
+                f"the frames of {len(watches)} connections are watched already: end one of these watches",
+            )
+        shown = 0 if TOKENS in container.nodes else payload
+        protocol = status_builders.protocol_of(peer, peer.statistics())
+        watch = FrameWatch(peer.pump, protocol, shown, check, container.clock.wall, watches.remove)
+        watches.append(watch)
+        return watch
+
     def _to_end(self, kind: str) -> list[Need]:
         return or_manage([(("delete", f"{self._place}/{kind}"),)])
 
     def __repr__(self) -> str:
         return f"<Management of {self._container!r}>"
+
+
+class _OnBehalf(Management):
+    """Management on behalf of another: its changes are logged."""
+
+    __slots__ = ("asker",)
+
+    def __init__(
+        self, container: ManagedContainer, permissions: Permissions, place: str, asker: Asker
+    ) -> None:
+        super().__init__(container, permissions, place)
+        self.asker: Final = asker
+
+
+for _name in CHANGES:
+    setattr(_OnBehalf, _name, logged(_name, getattr(Management, _name)))
 
 
 def _no_queue(_address: str) -> bool:

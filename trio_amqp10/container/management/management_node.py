@@ -238,7 +238,7 @@ class ManagementNode(Answering):
         """Return management for the peer of a request; the container may do everything."""
         if isinstance(peer, InternalPeer):
             return self._model
-        return self._model.on_behalf_of(cast("ConnectedPeer", peer), place=self.address)
+        return self._model.on_behalf_of(cast("ConnectedPeer", peer), place=self.address, face=self.address)
 
     # -- one entity -------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from trio_amqp10.amqp10.peer.redirects import redirect
 from trio_amqp10.amqp10.wire.values import Symbol
 from trio_amqp10.broker.nodes.node import RefusedError
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.urls import hide_login
 
 from .errors import ManagementError
 
@@ -35,7 +36,7 @@ def place_of(address: str, url: str) -> tuple[str, RefusedError]:
     info = error.info or {}
     if _ADDRESS not in info:
         raise ManagementError(
-            "invalid", f"{url!r} has no address: give one, as in amqp://b.example:5672/{address}"
+            "invalid", f"{hide_login(url)!r} has no address: give one, as in amqp://b.example:5672/{address}"
         )
     there = str(info[_ADDRESS])
     host = quote(info[Symbol("network-host")], safe=":")

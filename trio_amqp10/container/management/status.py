@@ -492,6 +492,48 @@ class Redriven:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class WatchedFrame:
+    """A frame that was watched, or a protocol header.
+
+    Args:
+        number: counts the frames of the watch, from 1.
+        time: when it was read or written.
+        direction: ``"in"`` from the peer, ``"out"`` to it.
+        channel: its channel; None where there is none.
+        text: the frame on one line, as ``amqp10 trace`` writes it, without secrets; its beginning if it is long.
+        fields: the fields that are set, each as text without secrets.
+        octets: its size.
+        payload_octets: the size of the content of a message in it.
+        payload: the beginning of that content, if it was asked for.
+        left_out: octets of this direction that were left out before it.
+    """
+
+    number: int
+    time: float
+    direction: Literal["in", "out"]
+    channel: int | None
+    text: str
+    fields: Mapping[str, str]
+    octets: int
+    payload_octets: int
+    payload: bytes
+    left_out: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FramePage:
+    """Some frames of a watch.
+
+    Args:
+        frames: oldest first. Frames that are no longer kept leave a gap in their numbers.
+        over: whether no further ones will come: the connection is closed.
+    """
+
+    frames: tuple[WatchedFrame, ...]
+    over: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class LeftOut:
     """A definition that was not imported.
 

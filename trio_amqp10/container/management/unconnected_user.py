@@ -21,18 +21,19 @@ class UnconnectedUser:
     Args:
         identity: the authenticated identity; None for one that is not authenticated.
         container_id: the name by which ``authorise`` sees it.
+        host: its IP address; None if it is not known.
     """
 
-    __slots__ = ("__weakref__", "container_id", "identity", "nursery")
+    __slots__ = ("__weakref__", "container_id", "host", "identity", "nursery")
 
-    host = None
     sole = None
     closed = False
     link_count = 0
 
-    def __init__(self, identity: Identity | None, container_id: str) -> None:
+    def __init__(self, identity: Identity | None, container_id: str, host: str | None = None) -> None:
         self.identity: Any = identity
         self.container_id: str = container_id
+        self.host: str | None = host
         self.nursery: trio.Nursery | None = None
 
     def start_soon(self, function: Callable[..., Awaitable[object]], *args: Any) -> None:

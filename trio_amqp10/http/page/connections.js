@@ -3,6 +3,7 @@
 import { post } from "./api.js";
 import { count, duration, el, facts, moment, octets, queueLink, replace, short, write } from "./elements.js";
 import { question } from "./dialogs.js";
+import { Frames } from "./frames.js";
 import { PagedTable, Table } from "./tables.js";
 
 export class Connections {
@@ -54,12 +55,14 @@ export class Connection {
       number("Credit", "credit", "no limit"), number("Unsettled", "unsettled"), number("Messages", "messages"),
       { title: "", make: () => el("button", { type: "button", text: "End" }), set: (cell, each) => { cell.firstElementChild.onclick = () => this.end(each); } },
     ], "No link, or none that you may see.");
+    this.frames = new Frames(this.number);
     this.element = el("div", {}, el("h2", { text: this.title }), this.fault,
       el("div", { class: "bar" }, el("button", { type: "button", class: "danger", text: "Close the connection", onclick: () => this.close() })),
       el("div", { class: "cards" },
         el("section", { class: "card wide", "aria-label": "Figures" }, el("h3", { text: "Figures" }), this.figures),
         el("section", { class: "card wide", "aria-label": "Channels" }, el("h3", { text: "Sessions and channels" }), this.channels.element),
-        el("section", { class: "card wide", "aria-label": "Links" }, el("h3", { text: "Links and consumers" }), this.links.element)));
+        el("section", { class: "card wide", "aria-label": "Links" }, el("h3", { text: "Links and consumers" }), this.links.element),
+        this.frames.element));
   }
 
   async refresh() {

@@ -31,6 +31,7 @@ SCRIPTS: Final = (
     "connections",
     "dialogs",
     "elements",
+    "frames",
     "main",
     "messages",
     "overview",

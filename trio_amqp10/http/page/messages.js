@@ -98,7 +98,8 @@ export function bodyAs(message, form) {
   }
 }
 
-function hex(octets) {
+/** Octets in lines of sixteen, as digits and as text. */
+export function hex(octets) {
   const lines = [];
   for (let at = 0; at < octets.length; at += 16) {
     const some = Array.from(octets.subarray(at, at + 16));

@@ -16,7 +16,7 @@ from trio_amqp10.container.management.errors import ManagementError
 from trio_amqp10.http.api.call import Call
 from trio_amqp10.http.errors import RequestError, from_management
 
-from . import files, lists, operations
+from . import files, frames, lists, operations
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -46,6 +46,9 @@ OPERATIONS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("POST", "connection", operations.connection),
     ("POST", "close-connection", operations.close_connection),
     ("POST", "close-link", operations.close_link),
+    ("POST", "watch-frames", frames.begin),
+    ("POST", "frames", frames.frames),
+    ("POST", "end-watch", frames.end),
 )
 """The method, the path below ``/api/amqp10/``, and the function of each operation."""
 

@@ -17,6 +17,9 @@ PARTITIONS: Final = "/Partitions/"
 TRANSFER: Final = "/$Transfer/$DeadLetterQueue"
 SUBSCRIPTIONS: Final = "/Subscriptions/"
 
+# Delivery-annotations
+LOCK_TOKEN: Final = Symbol("x-opt-lock-token")
+
 # Message-annotations
 DEAD_LETTER_SOURCE: Final = Symbol("x-opt-deadletter-source")
 ENQUEUED: Final = Symbol("x-opt-enqueued-time")

@@ -181,7 +181,7 @@ class EntityManagement(RequestResponseNode):
         found = self._messages.defer_out(_items(asked, "sequence-numbers", int), locking=locking)
         messages: list[Any] = []
         for held in found:
-            each: dict[str, Any] = {"message": held.render()}
+            each: dict[str, Any] = {"message": held.render(tagged=False)}
             if held.lock is not None:
                 each["lock-token"] = held.lock.token
             messages.append(each)

@@ -56,9 +56,16 @@ class LockableMessage:
         """The octets of the message for a receiver, without the time of a lock."""
         return len(self.record.render(self.state, 0))
 
-    def render(self) -> bytes:
-        """Return the octets of the message for a receiver."""
-        return self.record.render(self.state, None if self.lock is None else self.lock.wall)
+    def render(self, *, tagged: bool = True) -> bytes:
+        """Return the octets of the message for a receiver.
+
+        Args:
+            tagged: whether the receiver gets the lock-token as the delivery-tag; otherwise it is a delivery-annotation.
+        """
+        lock = self.lock
+        if lock is None:
+            return self.record.render(self.state)
+        return self.record.render(self.state, lock.wall, None if tagged else lock.token)
 
 
 class MessageLock(Lease):

@@ -26,7 +26,16 @@ from trio_amqp10.amqp10.wire.values import (
 )
 
 from .batch_unpacking import content
-from .constants import DEAD_LETTER_SOURCE, ENQUEUED, LOCKED_UNTIL, ORIGIN, SCHEDULED, SEQUENCE_NUMBER, STATE
+from .constants import (
+    DEAD_LETTER_SOURCE,
+    ENQUEUED,
+    LOCK_TOKEN,
+    LOCKED_UNTIL,
+    ORIGIN,
+    SCHEDULED,
+    SEQUENCE_NUMBER,
+    STATE,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,6 +43,7 @@ if TYPE_CHECKING:
 _SIMPLE: Final = frozenset(TYPE_NAMES) - {list, dict, Array}
 
 _HEADER: Final = ULong(0x70)
+_DELIVERY_ANNOTATIONS: Final = ULong(0x71)
 _ANNOTATIONS: Final = ULong(0x72)
 _OURS: Final = frozenset({SEQUENCE_NUMBER, ENQUEUED, LOCKED_UNTIL, STATE, ORIGIN})
 """Annotations that a sender cannot set."""
@@ -147,12 +157,13 @@ class StoredMessage:
         message.application_properties = {**message.application_properties, **changes}
         self._rest = message.to_payload()
 
-    def render(self, state: int, locked_until: int | None = None) -> bytes:
+    def render(self, state: int, locked_until: int | None = None, token: uuid.UUID | None = None) -> bytes:
         """Return the octets of the message for a receiver.
 
         Args:
             state: 0 for active, 1 for deferred, 2 for scheduled.
             locked_until: the end of the lock in milliseconds since 1970; None without a lock.
+            token: the lock-token, for a receiver that gets no delivery-tag.
         """
         header = [
             self._durable,
@@ -170,4 +181,7 @@ class StoredMessage:
         }
         if locked_until is not None:
             annotations[LOCKED_UNTIL] = Timestamp(locked_until)
-        return encode(Described(_HEADER, header)) + encode(Described(_ANNOTATIONS, annotations)) + self._rest
+        sections = encode(Described(_HEADER, header))
+        if token is not None:
+            sections += encode(Described(_DELIVERY_ANNOTATIONS, {LOCK_TOKEN: token}))
+        return sections + encode(Described(_ANNOTATIONS, annotations)) + self._rest

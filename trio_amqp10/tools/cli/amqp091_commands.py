@@ -19,7 +19,7 @@ from trio_amqp10.amqp091.conversion.value_translation import from_standard
 from .command_runner import CommandError, Interrupts, OutputClosedError, unhurried, write_out
 from .message_text import body_octets, message_json
 from .progress import Progress
-from .receive import output_closed
+from .receive import output_closed, while_read
 from .request import body_of
 from .send import announce_typing, bodies_of, lost, message_of_json
 
@@ -124,12 +124,14 @@ async def receive(options: ReceiveOptions, route: Route, interrupts: Interrupts)
             printer = _Printer(options, prefetch, progress)
             try:
                 if options.until_empty:
-                    with interrupts.here() as scope:
+                    async with while_read(options, progress, interrupts) as scope:
                         why = await _receive_until_empty(options, channel.queue(route.routing_key), printer)
                 else:
-                    async with channel.queue(route.routing_key).consume(prefetch=prefetch) as consumer:
-                        with interrupts.here() as scope:
-                            why = await _receive_all(options, consumer, printer)
+                    async with (
+                        channel.queue(route.routing_key).consume(prefetch=prefetch) as consumer,
+                        while_read(options, progress, interrupts) as scope,
+                    ):
+                        why = await _receive_all(options, consumer, printer)
                 if scope.cancelled_caught:
                     why = "interrupted"
             finally:  # the consumer is cancelled, so the server sends no other messages instead

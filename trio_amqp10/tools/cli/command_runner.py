@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import signal
+import stat
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 import trio
 
 from trio_amqp10.core.errors import AmqpError, SecurityError
+from trio_amqp10.net.tasks_beside import tasks_beside
 from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismError
 
 if TYPE_CHECKING:
@@ -152,19 +154,24 @@ async def write_out(octets: bytes) -> None:
         raise OutputClosedError from None
 
 
+async def until_output_closed() -> None:
+    """Wait until the program that reads stdout ends; for ever if stdout is no pipe.
+
+    On Linux the end of the reader wakes who waits for input at the pipe (``POLLERR`` in poll(2)). On other systems this waits for
+    ever: the next write fails.
+    """
+    output = sys.stdout.fileno()
+    if sys.platform != "linux" or not stat.S_ISFIFO(os.fstat(output).st_mode):
+        await trio.sleep_forever()
+    await trio.lowlevel.wait_readable(output)
+
+
 async def unhurried(function: Callable[[], Awaitable[None]], seconds: float = 0.5) -> None:
     """Run ``function`` to its end; if cancelled, give it so many seconds to finish."""
-    failure: Exception | None = None
-    async with trio.open_nursery() as nursery:
+    async with tasks_beside() as nursery:
         with trio.CancelScope(shield=True) as patience:
             nursery.start_soon(_end_soon, patience, seconds)
-            try:
-                await function()
-            except Exception as its_own:  # the nursery would wrap the exception in a group
-                failure = its_own
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+            await function()
 
 
 async def _end_soon(patience: trio.CancelScope, seconds: float) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal
@@ -16,14 +17,23 @@ import trio
 from trio_amqp10.amqp10.spec.messaging import Source
 from trio_amqp10.amqp10.wire.values import Described, Symbol
 from trio_amqp10.core.errors import RemoteProtocolError
+from trio_amqp10.net.tasks_beside import tasks_beside
 
-from .command_runner import CommandError, Interrupts, OutputClosedError, say, unhurried, write_out
+from .command_runner import (
+    CommandError,
+    Interrupts,
+    OutputClosedError,
+    say,
+    unhurried,
+    until_output_closed,
+    write_out,
+)
 from .dial_options import DialOptions
 from .message_text import body_octets, message_json, raw_json
 from .progress import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Callable
 
     import trio_amqp10 as amqp
     from trio_amqp10.amqp10.message import Message
@@ -101,6 +111,31 @@ def output_closed(options: ReceiveOptions, count: int) -> CommandError:
         f"the output was closed: {count} messages were {done}, and its reader may not have read the last of them; use --count to "
         "receive a number of messages"
     )
+
+
+@asynccontextmanager
+async def while_read(
+    options: ReceiveOptions, progress: Progress, interrupts: Interrupts
+) -> AsyncGenerator[trio.CancelScope, None]:
+    """Let the block end at an interrupt, or when the reader of stdout has ended.
+
+    Raises:
+        CommandError: the reader has ended.
+    """
+    closed = False
+
+    async def end_when_closed() -> None:
+        nonlocal closed
+        await until_output_closed()
+        closed = True
+        scope.cancel()
+
+    with interrupts.here() as scope:
+        async with tasks_beside() as nursery:
+            nursery.start_soon(end_when_closed)
+            yield scope
+    if closed:
+        raise output_closed(options, progress.count)
 
 
 class _Printer:
@@ -208,7 +243,7 @@ async def receive(options: ReceiveOptions, interrupts: Interrupts) -> None:
         ) as receiver:
             with Progress("receiving", options.count, quiet=_stdout_is_shown()) as progress:
                 printer = _Printer(options, progress)
-                with interrupts.here() as scope:
+                async with while_read(options, progress, interrupts) as scope:
                     receive_all = _receive_until_empty if options.until_empty else _receive_all
                     why = await receive_all(options, receiver, printer)
                 printer.give_back()

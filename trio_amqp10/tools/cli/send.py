@@ -103,7 +103,7 @@ async def send(options: SendOptions, interrupts: Interrupts) -> None:
 def lost(failure: Exception, done: str) -> Exception:
     """Return the error of a command whose link or connection is lost.
 
-    It says why, and what was ``done`` before.
+    Its text is the reason, and what was ``done`` before.
 
     It is the failure itself if nothing was sent, because the connection or the link was refused.
     """

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import signal
 import ssl
+import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -58,6 +60,7 @@ class ServeOptions:
     tls_client_ca: str | None = None
     strict: bool = False
     management: bool = False
+    log_changes: bool = False
     dialects: Mapping[str, Mapping[str, Any]] | None = None
     allow_plaintext_password: bool = False
     store: str | None = None
@@ -139,6 +142,8 @@ async def _serve(
             say(
                 "amqp10: warning: --management without --user, --users or --tls-client-ca lets every client delete every queue"
             )
+    if options.log_changes:
+        _write_changes()
     sasl, context = _sasl(options), _tls(options)
     dialects: dict[str, Any] = {} if options.dialects is None else {"dialects": options.dialects}
     start = partial(
@@ -174,6 +179,16 @@ async def _serve(
                 await _until_interrupted(container, starts, interrupts, manager, tasks)
         else:
             await _until_interrupted(container, starts, interrupts, manager, tasks)
+
+
+def _write_changes() -> None:
+    """Write the log of changes by management to stderr."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("trio_amqp10.management")
+    log.addHandler(lines)
+    log.setLevel(logging.INFO)
+    log.propagate = False
 
 
 async def _until_interrupted(

@@ -452,6 +452,16 @@ SERVE_OPTIONS: Final = (
         settings={"is_flag": True, "help": "Let clients create and delete nodes, at $management."},
     ),
     ServeOption(
+        name="log_changes",
+        flag="--log-changes",
+        key="log-changes",
+        read=_flag,
+        settings={
+            "is_flag": True,
+            "help": "Write a line to stderr for each change by management, with its user; refused ones are written anyway.",
+        },
+    ),
+    ServeOption(
         name="dialects",
         flag="--dialect",
         key="dialects",

@@ -161,6 +161,13 @@ def _piece_at(kind: type[Piece091], buffer: bytes, pos: int) -> tuple[Piece | No
     return _read(kind, buffer[pos:end], frame_type, channel), end
 
 
+READERS_091: Final[dict[str, Reader]] = {
+    "AMQP 0-9-1": partial(_piece_at, Piece091),
+    "AMQ Protocol 10.3": partial(_piece_at, Piece103),
+}
+"""The readers of frames, by the names of their protocols."""
+
+
 def _read(kind: type[Piece091], octets: bytes, frame_type: int, channel: int) -> Piece091:
     profile = kind.profile
     payload = octets[profile.frames.head_size : -1]

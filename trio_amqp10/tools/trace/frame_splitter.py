@@ -14,12 +14,14 @@ from trio_amqp10.amqp10.wire.frames import AMQP_FRAME, SASL_FRAME, parse_frame
 from trio_amqp10.core.errors import RemoteProtocolError
 from trio_amqp10.core.protocol_headers import HEADER_SIZE
 
-from .amqp091_pieces import reader_of_header, reader_of_server
+from .amqp091_pieces import READERS_091, reader_of_header, reader_of_server
 from .amqp_fast_pieces import begins_fast, piece_fast_at
 from .pieces import LARGEST, Piece
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping
+
+    from .amqp091_pieces import Reader
 
 __all__ = ["FrameSplitter", "Piece", "piece_at", "read_pieces"]
 
@@ -29,22 +31,30 @@ _DRAFT_BEGIN: Final = b"\x00\x80\x00\x00\x00\x01"
 """The upper half of a draft descriptor, which no final frame has (D 310-318)."""
 
 
+READERS: Final[Mapping[str, Reader]] = {**READERS_091, "AMQP/Fast": piece_fast_at}
+"""The readers of protocols whose frames are not those of AMQP 1.0, by their names."""
+
+
 class FrameSplitter:
     """Splits a stream of octets, fed in chunks of any size, into pieces.
 
     A frame with an invalid header ends the decoding: the rest becomes one piece of octets, because the position of the next
     frame is unknown. If a stream begins with the header of AMQP 0-9-1, 10.3 or AMQP/Fast, or with the first frame of such a server,
     its frames are decoded by that protocol.
+
+    Args:
+        protocol: of a stream that begins with any frame, as ``ConnectionStatus.protocol`` has it; None for a stream from its
+            first octet on.
     """
 
     __slots__ = ("_chunks", "_count", "_enough", "_lost", "_piece_at")
 
-    def __init__(self) -> None:
+    def __init__(self, protocol: str | None = None) -> None:
         # The chunks are joined when the next frame can be complete: otherwise a large frame would be copied with each chunk.
         self._chunks: list[bytes] = []
         self._count = 0
         self._enough = 0
-        self._piece_at: Callable[[bytes, int], tuple[Piece | None, int]] | None = None
+        self._piece_at: Reader | None = None if protocol is None else READERS.get(protocol, piece_at)
         self._lost: str | None = None
 
     @property
@@ -105,7 +115,7 @@ def _size_of(begun: bytes) -> int:
     return 0 if len(begun) < 4 or begun[:4] == b"AMQP" else int.from_bytes(begun[:4], "big")
 
 
-def _protocol_of(head: bytes) -> Callable[[bytes, int], tuple[Piece | None, int]] | None:
+def _protocol_of(head: bytes) -> Reader | None:
     """Return the reader of a stream that begins with ``head``; None if it needs more."""
     older = reader_of_server(head)
     if older:
@@ -147,7 +157,9 @@ def _read(octets: bytes, frame_type: int, channel: int, body: bytes) -> Piece:
         return Piece(octets, channel, frame_type)
     try:
         if body.startswith(_DRAFT_BEGIN):
-            return Piece(octets, channel, frame_type, draft_2010.read(body, _DRAFT[frame_type]), b"")
+            content = draft_2010.read(body, _DRAFT[frame_type])
+            parts = (each.payload or b"" for each in getattr(content, "fragments", ()))
+            return Piece(octets, channel, frame_type, content, b"".join(parts))
         performative, end = registry.decode(body)
     except RemoteProtocolError as failure:
         return Piece(octets, channel, frame_type, fault=failure.description)

@@ -5,11 +5,12 @@ Secrets of the SASL layer are never shown, only their size (5.3.3).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.amqp091.wire.content import Properties
 from trio_amqp10.amqp091.wire.methods import Method
 from trio_amqp10.amqp10.draft_2010.spec import security as draft_2010
+from trio_amqp10.amqp10.draft_2010.spec.transport import Fragment
 from trio_amqp10.amqp10.spec.security import SaslChallenge, SaslInit, SaslOutcome, SaslResponse
 from trio_amqp10.amqp10.wire.codes import BINARY8, BINARY32
 from trio_amqp10.amqp10.wire.composite import plan_of
@@ -34,7 +35,9 @@ _SECRETS: Final[dict[type, tuple[str, ...]]] = {
     draft_2010.SaslChallenge: ("challenge",),
     draft_2010.SaslResponse: ("response",),
     draft_2010.SaslOutcome: ("additional_data",),
+    Fragment: ("payload",),
 }
+"""Fields of which only the size is shown: secrets, and contents of messages."""
 
 
 def describe(piece: Piece) -> str:
@@ -67,10 +70,18 @@ def fields_of(performative: Any) -> dict[str, str]:
     plan = plan_of(performative.__class__)
     secrets = _SECRETS.get(performative.__class__, ())
     return {
-        field.name: f"<{len(value)} octets>" if field.name in secrets else repr(value)
+        field.name: f"<{len(value or b'')} octets>" if field.name in secrets else _shown(value)
         for field, value in zip(plan.fields, plan.values(performative), strict=True)
         if field.mandatory or value != field.default
     }
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and value and isinstance(value[0], Fragment):
+        return ", ".join(_shown(each) for each in cast("tuple[Fragment, ...]", value))
+    if isinstance(value, Fragment):
+        return f"Fragment({', '.join(f'{name}={text}' for name, text in fields_of(value).items())})"
+    return repr(value)
 
 
 def redacted(piece: Piece) -> bytes:

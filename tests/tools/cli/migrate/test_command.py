@@ -82,6 +82,33 @@ async def test_queues_are_listed_as_often_however_many_there_are(
     assert len(lists) == 3
 
 
+@pytest.mark.parametrize("more", [3, 500])
+@pytest.mark.parametrize("redirect", [False, True])
+async def test_copying_ends_if_messages_come_as_fast_as_they_are_copied(
+    redirect: bool, more: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    async def busy(end: ContainerEnd, staging: Staging) -> None:
+        queue = source.nodes["q"]
+        assert isinstance(queue, amqp.Queue)
+        if not queue.is_held:
+            await send(source, "q", [amqp.Message("more")] * more)
+        await make_staging(end, staging)
+
+    make_staging = ContainerEnd.make_staging
+    monkeypatch.setattr(ContainerEnd, "make_staging", busy)
+    source, target = managed("q"), managed()
+    await send(source, "q", [amqp.Message("first")] * 700)
+    async with trio.open_nursery() as nursery:
+        [here] = await nursery.start(source.serve, "amqp://127.0.0.1:0")
+        [there] = await nursery.start(target.serve, "amqp://127.0.0.1:0")
+        options = MigrateOptions(source=here.url, target=there.url, redirect=redirect)
+        with trio.fail_after(SECONDS):
+            await migrate(options, Interrupts(trio.CancelScope()))
+        nursery.cancel_scope.cancel()
+    copied = {3: 706, 500: 2200 if redirect else 1500}[more]  # 700 are left when 1,500 are copied.
+    assert capfd.readouterr().out == f"moved {copied} of q\n"
+
+
 def test_differences_are_listed_and_nothing_is_done_unless_they_are_accepted(here: str) -> None:
     with rabbitmq() as there:
         refused = amqp10("migrate", here, there)
@@ -233,9 +260,10 @@ def test_url_must_be_one() -> None:
 
 
 @pytest.mark.whole
+@pytest.mark.parametrize(("messages", "live"), [(20_000, False), (1000, True)])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_kills_lose_and_double_nothing(seed: int) -> None:
+def test_kills_lose_and_double_nothing(seed: int, messages: int, live: bool) -> None:
     with ends_of("across", None) as ends:
-        counts = kill_and_count(ends, 6, 20_000, seed, longest=1.5)
-    assert (counts.moved, *counts[2:]) == (20_000, 0, 0, 0)
+        counts = kill_and_count(ends, 6, messages, seed, longest=1.5, live=live)
+    assert (counts.moved, *counts[3:]) == (counts.sent, 0, 0, 0)
     assert counts.killed

@@ -29,8 +29,8 @@ def staging_queues(container: amqp.Container) -> list[str]:
 
 async def run(copying: OutOfContainer, here: ContainerEnd) -> int:
     moved = await copying.recover(await here.staged())
-    while done := await copying.step():
-        moved += done
+    while (batch := await copying.step()).moved:
+        moved += batch.moved
     return moved
 
 

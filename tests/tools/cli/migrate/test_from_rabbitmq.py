@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 async def run(copying: OutOfRabbitMQ, there: ContainerEnd) -> int:
     moved = await copying.recover(await there.staged())
-    while done := await copying.step():
-        moved += done
+    while (batch := await copying.step()).moved:
+        moved += batch.moved
     return moved
 
 
@@ -101,8 +101,8 @@ async def test_run_that_is_cancelled_anywhere_is_completed_by_the_next(
             moved = await copying.recover(await there.staged())
             if checkpoints is not None:
                 nursery.start_soon(_cancel_after, checkpoints, nursery.cancel_scope)
-            while done := await copying.step():
-                moved += done
+            while (batch := await copying.step()).moved:
+                moved += batch.moved
             nursery.cancel_scope.cancel()
 
     for cut in range(3):

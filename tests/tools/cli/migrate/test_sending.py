@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     ("figures", "size"),
     [
         (Figures(ready=9000), BATCH),
-        (Figures(ready=3), 3),
+        (Figures(ready=3), BATCH),
         (Figures(ready=100, octets=100 * 1024 * 1024), 32),
         (Figures(ready=2, octets=200 * 1024 * 1024), 1),
-        (Figures(ready=1, busy=99, octets=100), 1),
+        (Figures(ready=1, busy=99, octets=100), BATCH),
     ],
 )
 def test_batch_is_bounded_in_messages_and_in_octets(figures: Figures, size: int) -> None:

@@ -224,7 +224,7 @@ async def _copy_all(
             moved = _Moved(queue.name)
             try:
                 copying = _copying(source, target, queue)
-                await _copy(copying, staged, moved, progress)
+                await _copy(copying, staged, moved, progress, most=2 * queue.ready)
                 if options.redirect and isinstance(copying, OutOfContainer):
                     assert isinstance(source, ContainerEnd)
                     url = f"{_place(options.target)}/{target.node_address(queue.name)}"
@@ -263,24 +263,32 @@ def _copying(source: End, target: End, queue: QueueCopy) -> OutOfContainer | Out
 
 
 async def _copy(
-    copying: OutOfContainer | OutOfRabbitMQ, staged: Iterable[Staging], moved: _Moved, progress: Progress
+    copying: OutOfContainer | OutOfRabbitMQ,
+    staged: Iterable[Staging],
+    moved: _Moved,
+    progress: Progress,
+    most: int | None = None,
 ) -> None:
-    """Complete what an earlier run began in staging queues, then move all others.
+    """Complete what an earlier run began in staging queues, then move what is ready.
+
+    With ``most``, end after about so many messages: producers may send as fast as messages are copied.
 
     An interrupt waits for one batch.
     """
     more = True
+    copied = 0
 
     async def recover() -> None:
         with _explained():
             _count(await copying.recover(staged), moved, progress)
 
     async def step() -> None:
-        nonlocal more
+        nonlocal more, copied
         with _explained():
-            done = await copying.step()
-        more = done > 0
-        _count(done, moved, progress)
+            batch = await copying.step()
+        copied += batch.moved
+        more = batch.is_full and (most is None or copied < most)
+        _count(batch.moved, moved, progress)
 
     await unhurried(recover, _GRACE)
     while more:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .marks import marked, unsent
-from .sending import BATCH, batch_size, check_unused, send_all
+from .sending import BATCH, Batch, batch_size, check_unused, send_all
 from .staging import Staging, new_staging
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class OutOfContainer:
                 moved += await self._deliver(staging, recover=True)
         return moved
 
-    async def step(self) -> int:
-        """Move one batch; return how many messages it had, 0 if none are ready.
+    async def step(self) -> Batch:
+        """Move one batch, which is empty if no messages are ready.
 
         Raises:
             CommandError: as ``recover``.
@@ -73,11 +73,12 @@ class OutOfContainer:
         """
         figures = await self._source.figures(self._queue)
         if figures is None or not figures.ready:
-            return 0
+            return Batch(0, is_full=False)
+        size = batch_size(figures)
         staging = new_staging("out", self._queue)
         await self._source.make_staging(staging)
-        await self._source.move(self._queue, staging.address, batch_size(figures))
-        return await self._deliver(staging, recover=False)
+        taken = await self._source.move(self._queue, staging.address, size)
+        return Batch(await self._deliver(staging, recover=False), is_full=taken == size)
 
     async def _deliver(self, staging: Staging, *, recover: bool) -> int:
         source, target = self._source.connection, self._target

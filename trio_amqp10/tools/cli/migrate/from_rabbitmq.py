@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from .marks import digest_of
-from .sending import batch_size, check_unused, send_all
+from .sending import Batch, batch_size, check_unused, send_all
 from .staging import Staging, new_staging
 
 if TYPE_CHECKING:
@@ -67,8 +67,8 @@ class OutOfRabbitMQ:
                     await self._target.drop_staging(staging)
         return moved
 
-    async def step(self) -> int:
-        """Move one batch; return how many messages it had, 0 if none are ready.
+    async def step(self) -> Batch:
+        """Move one batch, which is empty if no messages are ready.
 
         Raises:
             CommandError: the source has consumers, or the target does not take the batch.
@@ -78,7 +78,8 @@ class OutOfRabbitMQ:
         figures = await self._source.figures(self._queue)
         check_unused(self._source.name, self._queue, figures)
         if figures is None or not figures.ready:
-            return 0
+            return Batch(0, is_full=False)
+        size = batch_size(figures)
         staging = new_staging("in", self._queue)
         await self._target.make_staging(staging)
         async with (
@@ -87,14 +88,14 @@ class OutOfRabbitMQ:
             ) as receiver,
             self._target.connection.open_sender(staging.address) as sender,
         ):
-            receiver.grant(batch_size(figures))
+            receiver.grant(size)
             found = await receiver.drain()
             async with self._target.connection.open_transaction() as transaction:
                 await send_all(sender, [each.message for each in found], transaction)
             for each in found:
                 each.accept()
         await self._finish(staging)
-        return len(found)
+        return Batch(len(found), is_full=len(found) == size)
 
     async def _finish(self, staging: Staging) -> int:
         """Move a batch that is settled at RabbitMQ to its queue."""

@@ -5,7 +5,7 @@ Knows links; knows no broker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import trio
 
@@ -27,12 +27,22 @@ _PATIENCE: Final = 30.0
 """Seconds to wait for the target to take a batch."""
 
 
+class Batch(NamedTuple):
+    """A batch that was moved.
+
+    Attributes:
+        moved: the number of messages.
+        is_full: whether more may be ready; if not, the queue had no others at that moment.
+    """
+
+    moved: int
+    is_full: bool
+
+
 def batch_size(figures: Figures) -> int:
     """Return how many messages of a queue make one batch."""
     messages = figures.ready + figures.busy
-    return max(
-        1, min(BATCH, figures.ready, _OCTETS * messages // figures.octets if figures.octets else BATCH)
-    )
+    return max(1, min(BATCH, _OCTETS * messages // figures.octets if figures.octets else BATCH))
 
 
 def check_unused(place: str, queue: str, figures: Figures | None) -> None:

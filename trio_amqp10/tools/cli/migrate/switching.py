@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import trio
 
 from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.net.tasks_beside import tasks_beside
 from trio_amqp10.tools.cli.command_runner import CommandError
 
 if TYPE_CHECKING:
@@ -48,22 +49,15 @@ async def switch(
 
     Cancelled: the queue is held for some seconds more; it may be redirected.
     """
-    failure: Exception | None = None
-    async with trio.open_nursery() as nursery:
+    async with tasks_beside() as nursery:
         nursery.start_soon(_renew, source, queue)
-        try:
-            await source.hold(queue, _HOLD)
-            await _until_answered(source, queue)
-            await copy()
-            await source.redirect(queue, url)
-            copying.beside_consumers = True
-            await _until_answered(source, queue)
-            await copy()
-        except Exception as its_own:  # The nursery would wrap the exception in a group.
-            failure = its_own
-        nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+        await source.hold(queue, _HOLD)
+        await _until_answered(source, queue)
+        await copy()
+        await source.redirect(queue, url)
+        copying.beside_consumers = True
+        await _until_answered(source, queue)
+        await copy()
     await source.hold(queue, 0)
     found = await source.figures(queue)
     if found is not None and found.ready + found.busy:
