@@ -35,6 +35,7 @@ class Request:
     body: Any = None
     works_with: str = HERE
     hides: bool = True
+    broker: bool = False
 
     def __str__(self) -> str:
         return f"{self.operation} {self.asked} {self.body}".replace("{}", "").replace("None", "").strip()
@@ -47,6 +48,8 @@ class Request:
 _ANY = "receive NAME", "send NAME", "create NAME", "delete NAME", "monitor NAME", "manage NAME"
 _NAMED = {"name": "NAME"}
 _QUEUE = {"type": "queue", "name": "NAME"}
+_EXCHANGE = {"type": "exchange", "name": "NAME"}
+_BINDING = {"source": "amq.topic", "destination": "letters", "key": "k"}
 REQUESTS = [
     Request(operation="CREATE", rights=("create NAME",), asked=_QUEUE, works_with=GONE),
     Request(operation="CREATE", rights=("create NAME",), asked={**_QUEUE, "type": "topic"}, works_with=GONE),
@@ -61,6 +64,13 @@ REQUESTS = [
     ),
     Request(operation="READ", rights=("receive $management/connection",), asked={"type": "connection", "identity": "1"}, hides=False),
     Request(operation="DELETE", rights=("delete $management/connection",), asked={"type": "connection", "identity": "1"}, hides=False),
+    Request(operation="DECLARE", rights=("create NAME",), asked=_QUEUE, works_with=GONE),
+    Request(operation="DECLARE", rights=("create /exchanges/NAME",), asked=_EXCHANGE, works_with=GONE),
+    Request(operation="DELETE", rights=("delete /exchanges/NAME",), asked=_EXCHANGE, broker=True),
+    Request(operation="ROUTE", rights=tuple(each.replace("NAME", "/exchanges/NAME") for each in _ANY), one=True, asked=_EXCHANGE, broker=True),
+    Request(operation="BIND", rights=("send letters", "receive /exchanges/amq.topic/k"), body=_BINDING, hides=False, broker=True),
+    Request(operation="BIND", rights=("manage letters", "manage /exchanges/amq.topic/#"), body=_BINDING, hides=False, broker=True),
+    Request(operation="UNBIND", rights=("send letters", "receive /exchanges/amq.topic/k"), body=_BINDING, hides=False, broker=True),
     Request(operation="PURGE", rights=("receive NAME",), asked=_NAMED),
     Request(operation="BROWSE", rights=("receive NAME",), asked=_NAMED),
     Request(operation="GET", rights=("receive NAME",), asked=_NAMED),
@@ -102,6 +112,8 @@ async def answer_to(
     container.add_management()
     container.add_queue(HERE)
     container.add_queue("letters")
+    if request.broker:
+        container.add_broker().declare_exchange(HERE, durable=False)
     asked = {each: str(value).replace("NAME", name) for each, value in request.asked.items()}
     async with (
         container.connect(),

@@ -391,6 +391,113 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         """
         return self._bridge.run(lambda: self._inner.redrive(address, count))
 
+    def declare_queue(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+    ) -> QueueStatus:
+        """Declare a queue of the broker, as a client of AMQP 0-9-1 does.
+
+        Args:
+            name: its name; empty to generate one.
+            arguments: its arguments, ``x-message-ttl`` and the like.
+            durable: whether it survives the process, with a store.
+            auto_delete: whether it is deleted with its last consumer.
+        """
+        return self._bridge.run(
+            lambda: self._inner.declare_queue(name, arguments, durable=durable, auto_delete=auto_delete)
+        )
+
+    def declare_exchange(
+        self,
+        name: str,
+        type: str = "direct",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+    ) -> ExchangeStatus:
+        """Declare an exchange.
+
+        Args:
+            name: its name.
+            type: ``"direct"``, ``"fanout"``, ``"topic"`` or ``"headers"``.
+            arguments: ``alternate-exchange`` names the exchange for messages that match no binding.
+            durable: whether it survives the process, with a store.
+            auto_delete: whether it is deleted with its last binding.
+            internal: whether only exchanges send to it.
+        """
+        return self._bridge.run(
+            lambda: self._inner.declare_exchange(
+                name, type, arguments, durable=durable, auto_delete=auto_delete, internal=internal
+            )
+        )
+
+    def exchange(self, name: str) -> ExchangeStatus:
+        """Return the status of the exchange of this name; empty for the default one."""
+        return self._bridge.run(lambda: self._inner.exchange(name))
+
+    def route(self, exchange: str, key: str, headers: Mapping[str, Any] | None = None) -> list[QueueStatus]:
+        """Return the queues that a message would reach, without a message.
+
+        Queues that the user may not see are left out.
+
+        Args:
+            exchange: the name of the exchange; empty for the default one.
+            key: the routing key of the message.
+            headers: its headers; only exchanges of type headers read them.
+        """
+        return self._bridge.run(lambda: self._inner.route(exchange, key, headers))
+
+    def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
+        """Delete an exchange with its bindings.
+
+        Args:
+            name: its name.
+            if_unused: delete it only if it is the source of no binding.
+        """
+        return self._bridge.run(lambda: self._inner.delete_exchange(name, if_unused=if_unused))
+
+    def bind(
+        self,
+        source: str,
+        destination: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        destination_kind: Literal["queue", "exchange"] = "queue",
+    ) -> BindingStatus:
+        """Bind a queue or an exchange to an exchange.
+
+        Args:
+            source: the name of the exchange.
+            destination: the name of the queue or of the other exchange.
+            key: the key of the binding.
+            arguments: compared with headers.
+            destination_kind: the kind of the destination.
+        """
+        return self._bridge.run(
+            lambda: self._inner.bind(source, destination, key, arguments, destination_kind=destination_kind)
+        )
+
+    def unbind(
+        self,
+        source: str,
+        destination: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        destination_kind: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Remove a binding, if it exists; see ``bind``."""
+        return self._bridge.run(
+            lambda: self._inner.unbind(source, destination, key, arguments, destination_kind=destination_kind)
+        )
+
     def export_definitions(self) -> dict[str, Any]:
         """Return all queues, topics, exchanges and bindings, as values of JSON.
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from trio_amqp10.broker.exchanges.addresses import (
     binding_address,
     exchange_address,
+    exchange_named,
     parse_exchange,
     spell_exchange,
 )
@@ -20,6 +21,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from("/%*#
 def test_exchange_and_key_come_back_from_their_address(name: str, key: str) -> None:
     address = exchange_address(name, key)
     assert parse_exchange(address) == (name, key)
+    assert exchange_named(address) is None
     assert spell_exchange(address) == address
     assert address.isascii()
 
@@ -27,6 +29,7 @@ def test_exchange_and_key_come_back_from_their_address(name: str, key: str) -> N
 @given(names)
 def test_address_without_a_key_names_no_routing_key(name: str) -> None:
     assert parse_exchange(exchange_address(name)) is None
+    assert exchange_named(exchange_address(name)) == name
     assert exchange_address(name).startswith("/exchanges/")
 
 

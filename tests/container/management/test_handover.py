@@ -5,14 +5,16 @@ from __future__ import annotations
 import signal
 import sqlite3
 import sys
+from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
 import trio_amqp10 as amqp
 from tests.container.clients import CLIENTS, Fields
+from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.stores.base import StoreError
 from trio_amqp10.container import Container
@@ -20,7 +22,7 @@ from trio_amqp10.container.management import ManagementError
 from trio_amqp10.sasl import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
     from pathlib import Path
 
     from trio.testing import MockClock
@@ -239,6 +241,96 @@ async def test_queue_that_comes_and_goes_stays_redirected() -> None:
     assert not await sent_away(container)
     with pytest.raises(ManagementError, match="no queue 'orders'"):
         await container.management.redirect("orders", None)
+
+
+@asynccontextmanager
+async def channel_of(dialect: str, container: Container) -> AsyncGenerator[Any]:
+    """Open a channel of a new connection to the container."""
+    open_connection, scheme = {
+        "0-9-1": (amqp091.open_connection, "amqp091"),
+        "10.3": (amqp_10_3.open_connection, "amqp103"),
+        "amqp-fast": (amqp_fast.open_connection, "amqp-fast"),
+    }[dialect]
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0", dialects=[dialect]))
+        port = str(listeners[0].url).rpartition(":")[2]
+        async with open_connection(f"{scheme}://127.0.0.1:{port}") as conn, conn.open_channel() as channel:
+            yield channel
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("dialect", ["0-9-1", "10.3"])
+@pytest.mark.parametrize("operation", ["delete", "purge", "get"])
+@pytest.mark.parametrize("make", [made_by_the_program, declared])
+async def test_peer_cannot_delete_or_empty_a_queue_that_has_moved(
+    make: Callable[[Container], object], operation: str, dialect: str
+) -> None:
+    container = Container(store=amqp.MemoryStore())
+    make(container)
+    await container.send("orders", "x")
+    await container.management.redirect("orders", THERE)
+    async with channel_of(dialect, container) as channel:
+        with pytest.raises(Exception, match="'orders' has moved: go to b"):
+            await getattr(channel.queue("orders"), operation)()
+    assert orders_of(container).available == 1
+    assert await sent_away(container)
+    assert await container.management.purge("orders") == 1
+    await container.management.delete("orders")
+    assert not await sent_away(container)
+
+
+async def use_091(channel: Any, **options: bool) -> None:
+    queue = await channel.declare_queue("orders", **options)
+    async with queue.consume() as consumer:
+        await consumer.receive()
+
+
+async def use_fast(channel: Any, **options: bool) -> None:
+    async with channel.open_handle("orders", **options) as handle:
+        await handle.consume()
+        await handle.receive()
+
+
+@pytest.mark.parametrize(
+    ("dialect", "use", "options"),
+    [
+        ("0-9-1", use_091, {"auto_delete": True}),
+        ("0-9-1", use_091, {"exclusive": True}),
+        ("10.3", use_091, {"exclusive": True}),
+        ("amqp-fast", use_fast, {"temporary": True}),
+    ],
+)
+async def test_queue_that_goes_by_itself_has_moved_when_it_is_made_again(
+    dialect: str, use: Callable[..., Awaitable[None]], options: dict[str, bool]
+) -> None:
+    container = Container()
+
+    async def redirect() -> None:
+        await until(lambda: has_consumer(container))
+        await container.management.redirect("orders", THERE)
+
+    for life in range(2):
+        with trio.fail_after(10):
+            async with channel_of(dialect, container) as channel, trio.open_nursery() as nursery:
+                if life == 0:
+                    nursery.start_soon(redirect)
+                # A cancellation in 0-9-1 has no room for a reason.
+                with pytest.raises(
+                    Exception, match=r"b\.example" if life or use is use_fast else "cancelled"
+                ):
+                    await use(channel, **options)
+            await until(lambda life=life: life == 1 or "orders" not in container.nodes)
+    assert container.redirects.get("orders") == THERE
+
+
+def has_consumer(container: Container) -> bool:
+    queue = container.nodes.get("orders")
+    return isinstance(queue, Queue) and queue.consumer_count > 0
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.logs_errors

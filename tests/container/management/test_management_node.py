@@ -13,7 +13,7 @@ from tests.container.helpers import fill, queue_of
 from trio_amqp10.amqp10.wire.encode import encode
 from trio_amqp10.amqp10.wire.values import Described, UInt, ULong
 from trio_amqp10.container import Container, Node, QueuePolicy, Topic
-from trio_amqp10.container.management import status_builders
+from trio_amqp10.container.management import management_node, status_builders
 
 from .managed import managed
 
@@ -203,6 +203,48 @@ async def test_management_bounds_what_is_asked_and_what_it_says_of_it(
         assert len(description) < 500
 
 
+async def test_exchanges_are_named_by_their_name_or_address_and_have_attributes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    container = Container(strict=True)
+    container.add_broker()
+    async with managed(container) as (_, ask):
+        status, made = await ask("DECLARE", {"type": "fanout", "durable": False}, type="exchange", name="a b")
+        assert (status, made["identity"], made["type"]) == (200, "/exchanges/a%20b", "exchange")
+        assert await ask(
+            "DECLARE", {"type": "fanout", "durable": False}, type="exchange", name="/exchanges/a%20b"
+        ) == (
+            200,
+            made,
+        )
+        status, queue = await ask(
+            "DECLARE", {"durable": None, "arguments": '{"x-max-length": 3}'}, type="queue"
+        )
+        assert (status, queue["max-length"], queue["type"]) == (200, 3, "queue")
+        status, binding = await ask("BIND", {"source": "a b", "destination": queue["name"]}, type="binding")
+        assert (status, binding["identity"]) == (200, f"a b/queue/{queue['name']}/")
+        for form, name in ((None, "name"), ("status", "address")):
+            status, found = await ask("ROUTE", {"key": "k"}, identity="/exchanges/a%20b", form=form)
+            assert [each[name] for each in found["queues"]] == [queue["name"]]
+            assert not found["more"]
+        _, other = await ask("DECLARE", type="queue")
+        await ask("BIND", {"source": "a b", "destination": other["name"]}, type="binding")
+        with monkeypatch.context() as patch:
+            patch.setattr(management_node, "_PAGE_OCTETS", 0)
+            _, found = await ask("ROUTE", name="a b")
+            assert ([each["name"] for each in found["queues"]], found["more"]) == ([queue["name"]], True)
+            _, found = await ask("ROUTE", name="a b", offset=1)
+            assert ([each["name"] for each in found["queues"]], found["more"]) == ([other["name"]], False)
+        assert await ask("UNBIND", {"source": "a b", "destination": other["name"]}) == (204, {})
+        assert await ask("UNBIND", {"source": "a b", "destination": queue["name"]}) == (204, {})
+        assert await ask("DELETE", type="exchange", name="a b", **{"if-unused": True}) == (204, {})
+        assert (await ask("READ", type="exchange", name="/exchanges/a%20b"))[0] == 404
+        status, operations = await ask("GET-OPERATIONS")
+        assert list(operations["exchange"]) == ["READ", "DECLARE", "DELETE", "ROUTE"]
+        assert list(operations["binding"]) == ["READ", "BIND", "UNBIND"]
+        assert operations["queue"]["DECLARE"] == ["arguments", "durable", "auto-delete"]
+
+
 async def test_management_answers_success_with_a_map_in_an_amqp_value() -> None:
     container = Container()
     container.add_management()
@@ -274,6 +316,37 @@ async def test_management_tells_what_there_is_to_manage() -> None:
         ("UPDATE", {"max-length": 0}, {"name": "q"}, 400, "at least 1"),
         ("DELETE", None, {"name": "$management"}, 400, "part of the service"),
         ("PAINT", None, {"name": "q"}, 501, "'PAINT'"),
+        ("DECLARE", None, {"name": "x"}, 400, "type=None cannot be declared: expected queue or exchange"),
+        ("DECLARE", None, {"type": "topic", "name": "x"}, 400, "'topic' cannot be declared"),
+        ("DECLARE", None, {"type": "queue", "name": 7}, 400, "name=7"),
+        ("DECLARE", None, {"type": "exchange"}, 400, "name=None"),
+        ("DECLARE", {"internal": True}, {"type": "queue", "name": "x"}, 400, "'internal'"),
+        ("DECLARE", {"durable": 1}, {"type": "queue", "name": "x"}, 400, "durable=1"),
+        (
+            "DECLARE",
+            {"arguments": {}},
+            {"type": "queue", "name": "x"},
+            400,
+            "arguments={}: expected a string; give",
+        ),
+        ("DECLARE", {"arguments": "["}, {"type": "queue", "name": "x"}, 400, "an object of JSON in a string"),
+        ("DECLARE", {"arguments": "[]"}, {"type": "queue", "name": "x"}, 400, "expected a map"),
+        ("DECLARE", {"type": 7}, {"type": "exchange", "name": "x"}, 400, "type=7 in the body"),
+        ("DECLARE", {"type": "x" * 3000}, {"type": "exchange", "name": "x"}, 400, "has 3000 characters"),
+        ("BIND", None, {}, 400, "source is missing in the body"),
+        ("BIND", {"source": "amq.direct"}, {}, 400, "destination is missing in the body"),
+        (
+            "BIND",
+            {"source": "a", "destination": "q", "destination-kind": "x"},
+            {},
+            400,
+            "destination-kind='x'",
+        ),
+        ("UNBIND", {"source": 1, "destination": "q"}, {}, 400, "source=1 in the body"),
+        ("ROUTE", {"headers": 1}, {"name": "amq.direct"}, 400, "headers=1"),
+        ("ROUTE", None, {"name": "amq.direct", "offset": -1}, 400, "offset=-1"),
+        ("ROUTE", None, {"name": "nowhere"}, 404, "no exchange 'nowhere'"),
+        ("DELETE", None, {"type": "exchange", "name": "nowhere"}, 404, "no exchange 'nowhere'"),
         ("PURGE", None, {"name": "$management"}, 404, "no queue"),
         ("PUBLISH", {"message": "text"}, {"name": "q"}, 400, "expected binary"),
         ("BROWSE", None, {"name": "q", "filter": "a ="}, 400, "filter"),

@@ -191,6 +191,43 @@ def test_move_of_an_empty_queue_is_checked_as_that_of_a_full_one(managed: str) -
         done("queue", "delete", managed, name)
 
 
+def test_exchange_is_created_bound_shown_and_deleted(managed: str) -> None:
+    options = ("--type", "headers", "--transient", "--auto-delete", "--internal", "--arguments", '{"n": 1}')
+    done("exchange", "create", managed, "inner", *options)
+    shown = json.loads(done("exchange", "show", managed, "inner", "--json"))
+    assert [shown[name] for name in ("type", "durable", "auto-delete", "internal", "arguments")] == [
+        "headers",
+        False,
+        True,
+        True,
+        {"n": 1},
+    ]
+    assert done("exchange", "create", managed, "news", "--type", "topic") == b""
+    assert "'news'" in failed("exchange", "create", managed, "news")
+    names = done("exchange", "list", managed, "--format", "{name}:{type}").splitlines()
+    assert {b"news:topic", b"inner:headers", b":direct"} <= set(names)
+    assert done("exchange", "list", managed).split()[:3] == [b"name", b"type", b"durable"]
+    done("queue", "create", managed, "readers")
+    done("binding", "create", managed, "news", "inner", "--key", "sport.*", "--exchange")
+    match = ("--arguments", '{"x-match": "any", "kind": "tea"}')
+    done("binding", "create", managed, "inner", "readers", *match)
+    form = "{source} {destination-kind} {destination} {key} {arguments}"
+    assert done("binding", "list", managed, "--format", form).splitlines() == [
+        b"news exchange inner sport.* {}",
+        b'inner queue readers  {"x-match": "any", "kind": "tea"}',
+    ]
+    assert "not-found" not in failed("binding", "create", managed, "news", "nowhere")
+    assert "'news'" in failed("exchange", "delete", managed, "news", "--if-unused")
+    assert "'[]': expected an object of JSON" in misused(
+        "binding", "create", managed, "news", "readers", "--arguments", "[]"
+    )
+    done("binding", "delete", managed, "inner", "readers", *match)
+    done("exchange", "delete", managed, "news")
+    assert done("binding", "list", managed, "--json") == b""
+    assert "no exchange 'news'" in failed("exchange", "show", managed, "news")
+    done("queue", "delete", managed, "readers")
+
+
 def test_server_of_the_environment_is_operated(managed: str, tmp_path: Path) -> None:
     at = {"AMQP10_URL": managed}
     for command in (
@@ -202,6 +239,10 @@ def test_server_of_the_environment_is_operated(managed: str, tmp_path: Path) -> 
         ("topic", "create", "news"),
         ("topic", "list"),
         ("topic", "delete", "news"),
+        ("exchange", "create", "x"),
+        ("binding", "create", "x", "here", "--key", "k"),
+        ("binding", "list"),
+        ("exchange", "delete", "x"),
         ("connection", "list"),
         ("user", "list"),
         ("queue", "create", "there"),

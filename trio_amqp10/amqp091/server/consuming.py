@@ -267,6 +267,7 @@ class Consuming:
 
     def _find_and_get(self, method: Any, name: str) -> None:
         queue = self._channel.broker.get_queue(name, self._channel.peer)
+        queue.check_here()
         if queue.policy.single_active and is_quorum(queue):
             title = self._channel.broker.title_of("queue", name)
             raise LockedError(

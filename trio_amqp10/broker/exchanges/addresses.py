@@ -44,6 +44,15 @@ def parse_exchange(address: str) -> tuple[str, str] | None:
     return (_unquoted(name), _unquoted(key)) if slash and "/" not in key else None
 
 
+def exchange_named(address: str) -> str | None:
+    """Return the name in the address of an exchange, or None.
+
+    None also for an address with a key.
+    """
+    name = address.removeprefix(EXCHANGES)
+    return None if name == address or "/" in name else _unquoted(name)
+
+
 def binding_address(name: str, key: str = "#") -> str:
     """Return the address of the messages that a binding with this key forwards.
 

@@ -381,12 +381,15 @@ class Topology:
         Raises:
             LockedError: it is exclusive to another connection, or not a queue.
             PreconditionError: ``if_unused`` and it has consumers, or ``if_empty`` and it has ready messages.
+            RefusedError: a connection deletes it, but it has moved to another place.
         """
         name = name.translate(_DROPPED)
         try:
             queue = self.get_queue(name, peer)
         except NotFoundError:
             return 0
+        if peer is not None:
+            queue.check_here()
         if if_unused and queue.outlets:
             raise PreconditionError(f"{self.title_of('queue', name)} in use")
         queue.sweep()
@@ -436,8 +439,11 @@ class Topology:
         Raises:
             NotFoundError: there is no such queue.
             LockedError: it is exclusive to another connection, or not a queue.
+            RefusedError: a connection purges it, but it has moved to another place.
         """
         queue = self.get_queue(name, peer)
+        if peer is not None:
+            queue.check_here()
         queue.sweep()
         return (yield from queue.purge_in_steps())
 

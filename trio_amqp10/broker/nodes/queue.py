@@ -289,6 +289,15 @@ class Queue(Node):
     def _send_away(self, refusal: RefusedError, link: Inlet | Outlet) -> None:
         self.attempt(link, link.close, refusal.condition, refusal.description, refusal.info)
 
+    def check_here(self) -> None:
+        """Check that the queue has not moved to another place.
+
+        Raises:
+            RefusedError: it has; the error names the place.
+        """
+        if self._redirect is not None:
+            raise self.refusal_of_room()
+
     def refusal_of_room(self) -> RefusedError:
         """Return why a message that came through another node is refused."""
         there = self._redirect
@@ -1569,8 +1578,7 @@ class Queue(Node):
     def _check_open(self) -> None:
         if self._closed:
             raise RefusedError(Condition.NOT_FOUND, f"{self.address!r} is deleted")
-        if self._redirect is not None:
-            raise self.refusal_of_room()
+        self.check_here()
 
     def __repr__(self) -> str:
         return (

@@ -10,7 +10,8 @@ operation                                  effect
 ``CREATE``, ``UPDATE``                     create a queue or a topic, or change its rules or limits, from the map in
                                            the body; with a store, what was created exists again after a restart
 ``READ``                                   all attributes of a node, with its live figures
-``DELETE``                                 delete a queue or a topic: its links end, its messages are deleted; of type
+``DELETE``                                 delete a queue or a topic: its links end, its messages are deleted; an exchange with
+                                           its bindings; of type
                                            ``connection`` or ``link``, by its identity: it is closed with
                                            ``amqp:connection:forced`` or ``amqp:link:detach-forced``, or the like in its
                                            dialect, and the ``reason`` of the request. ``if-empty`` and ``if-unused``
@@ -21,6 +22,14 @@ operation                                  effect
                                            ``container`` the container itself; an account is the usage
                                            of one identity, if there are quotas; links may be those of one ``role``.
                                            Further types are in ``GET-TYPES``
+``DECLARE``                                declare a queue or an exchange as AMQP 0-9-1 does, with the properties in the body:
+                                           ``durable``, ``auto-delete``, ``internal`` and ``type`` of an exchange, and
+                                           ``arguments``, JSON in a string. A queue without a ``name`` gets one
+``BIND``, ``UNBIND``                       bind a queue or an exchange to an exchange: the body has ``source``, ``destination``,
+                                           ``destination-kind``, ``key`` and ``arguments``
+``ROUTE``                                  find the queues that a message to an exchange would reach, from its ``key`` and
+                                           ``headers``, JSON in a string, in the body; from ``offset``, at most ``count``. The
+                                           body of the reply has ``queues``, and ``more`` if further ones follow
 ``PURGE``                                  remove the ready messages of a queue; the body of the reply has their ``count``
 ``HOLD``                                   let a queue take and give no messages for ``seconds``; 0 ends it
 ``REDIRECT``                               send all links of a queue, and new ones, to the URL ``target`` (2.8.18); without it
@@ -42,6 +51,8 @@ operation                                  effect
 ``GET-OPERATIONS``, ``GET-ANNOTATIONS``,
 ``GET-MGMT-NODES``
 =========================================  =====================================================================
+
+An exchange is named by its address, ``/exchanges/NAME``, or by its name. Queues in ``DECLARE``, ``BIND`` and ``UNBIND`` have their names of AMQP 0-9-1.
 
 Besides permission to send to this node, a peer needs for each operation the permissions that ``management.Management`` lists; for a type that is not a
 node at ``ADDRESS/TYPE``, e.g. ``$management/connection``. A peer without the permission gets 403, whether the entity exists
@@ -68,6 +79,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast, get_args
 
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.wire.values import Int
+from trio_amqp10.broker.exchanges.addresses import exchange_named
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.topic import Topic
@@ -80,7 +92,7 @@ from .errors import ManagementError
 from .management import PLACE, Management
 from .single_messages import Ending
 from .status import QueueStatus, TopicStatus
-from .status_values import as_list, as_map, encodable, to_values
+from .status_values import as_list, as_map, encodable, read_arguments, to_values
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -113,6 +125,19 @@ _QUEUE: Final = {name: kind for name, kind in _NEW_QUEUE.items() if name != "dur
 _TOPIC: Final[dict[str, type]] = {"max-backlog": int, "overflow": str, "max-subscriptions": int}
 _MADE: Final[dict[str, dict[str, type]]] = {"queue": _NEW_QUEUE, "topic": _TOPIC}
 _CHANGED: Final = {"queue": _QUEUE, "topic": _TOPIC}
+_DECLARED: Final[dict[str, dict[str, type]]] = {
+    "queue": {"arguments": dict, "durable": bool, "auto-delete": bool},
+    "exchange": {"type": str, "arguments": dict, "durable": bool, "auto-delete": bool, "internal": bool},
+}
+"""The properties of what is declared; those of type dict are JSON in a string."""
+_BOUND: Final[dict[str, type]] = {
+    "source": str,
+    "destination": str,
+    "key": str,
+    "arguments": dict,
+    "destination-kind": str,
+}
+_ROUTED: Final[dict[str, type]] = {"key": str, "headers": dict}
 _COMMON: Final = ("name", "identity", "type")
 _OF_QUEUE: Final = (
     *("depth", "ready", "unacked", "consumers", "oldest", "delivered", "acknowledged", "redelivered"),
@@ -165,6 +190,10 @@ class ManagementNode(Answering):
             "UPDATE": self._update,
             "DELETE": self._delete,
             "QUERY": self._query,
+            "DECLARE": self._declare,
+            "BIND": self._bind,
+            "UNBIND": self._unbind,
+            "ROUTE": self._route,
             "PURGE": self._purge,
             "HOLD": self._hold,
             "REDIRECT": self._redirect,
@@ -228,6 +257,8 @@ class ManagementNode(Answering):
         if other is None:
             if whole and kind == "queue":
                 return 200, "OK", to_values(await model.queue(_name_in(asked)))
+            if whole and kind == "exchange":
+                return 200, "OK", to_values(await model.exchange(_exchange_in(asked)))
             return 200, "OK", _node_form(asked)(await model.node(_name_in(asked), kind=_kind_in(asked)))
         if whole and kind == "container":
             return 200, "OK", to_values(await model.describe())
@@ -259,6 +290,8 @@ class ManagementNode(Answering):
             await model.close_connection(_connection_in(asked), **reason)
         elif kind == "link":
             await model.close_link(_text(asked, "identity"), **reason)
+        elif kind == "exchange":
+            await model.delete_exchange(_exchange_in(asked), if_unused=_flag(asked, "if-unused"))
         else:
             _check_node(asked)
             count = await model.delete(
@@ -270,6 +303,47 @@ class ManagementNode(Answering):
             if _wants_status(asked):
                 return 200, "OK", {"count": count}
         return 204, "No Content", {}
+
+    # -- exchanges and bindings -------------------------------------------------------------
+
+    async def _declare(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
+        kind = asked.get("type")
+        known = _DECLARED.get(kind) if isinstance(kind, str) else None
+        if known is None:
+            raise ManagementError(
+                "invalid", f"type={_shown.repr(kind)} cannot be declared: expected {' or '.join(_DECLARED)}"
+            )
+        properties = _properties_in(body, known)
+        if kind == "queue":
+            name = "" if asked.get("name") is None else _text(asked, "name", least=0)
+            declared: NodeStatus = await model.declare_queue(name, **properties)
+        else:
+            declared = await model.declare_exchange(_exchange_in(asked), **properties)
+        return 200, "OK", _node_form(asked)(declared)
+
+    async def _bind(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
+        binding = await model.bind(**_binding_in(body))
+        return (
+            200,
+            "OK",
+            to_values(binding) if _wants_status(asked) else _OTHERS["binding"].attributes(binding),
+        )
+
+    async def _unbind(self, model: Management, _: Mapping[str, Any], body: Any) -> _Answer:
+        await model.unbind(**_binding_in(body))
+        return 204, "No Content", {}
+
+    async def _route(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
+        offset, count = _number(asked, "offset", 0), min(_number(asked, "count", PAGE), PAGE)
+        found = await model.route(_exchange_in(asked), **{"key": "", **_properties_in(body, _ROUTED)})
+        queues: list[dict[str, Any]] = []
+        octets = 0
+        for each in found[offset : offset + count]:
+            if octets > _PAGE_OCTETS:
+                break
+            queues.append(_node_form(asked)(each))
+            octets += _size(queues[-1])
+        return 200, "OK", {"queues": queues, "more": offset + len(queues) < len(found)}
 
     # -- messages ---------------------------------------------------------------------------
 
@@ -634,6 +708,12 @@ def operations_of(kind: str) -> dict[str, list[str]]:
         operations |= {"CREATE": list(_MADE[kind]), "UPDATE": list(_CHANGED[kind]), "DELETE": []}
     if kind in ("connection", "link"):
         operations["DELETE"] = []
+    if kind in _DECLARED:
+        operations["DECLARE"] = list(_DECLARED[kind])
+    if kind == "exchange":
+        operations |= {"DELETE": [], "ROUTE": list(_ROUTED)}
+    if kind == "binding":
+        operations |= {"BIND": list(_BOUND), "UNBIND": list(_BOUND)}
     if kind == "queue":
         operations |= {
             name: [] for name in ("PURGE", "HOLD", "REDIRECT", "PUBLISH", "BROWSE", "GET", "MOVE", "REDRIVE")
@@ -726,17 +806,60 @@ def _wishes(body: Any, known: dict[str, type]) -> dict[str, Any]:
     return wishes
 
 
+def _properties_in(body: Any, known: dict[str, type]) -> dict[str, Any]:
+    """Return the properties in a body as arguments, without those that are null.
+
+    Maps are JSON in a string.
+    """
+    given = dict(_map(body))
+    maps = {name: given.pop(name, None) for name, kind in known.items() if kind is dict}
+    texts = [name for name, kind in known.items() if kind is str and given.get(name) is not None]
+    others = {name: value for name, value in given.items() if value is not None}
+    found: dict[str, Any] = {
+        name.replace("-", "_"): _text(given, name, least=0, where="body") for name in texts
+    }
+    found |= _wishes({name: value for name, value in others.items() if name not in texts}, known)
+    for name, text in maps.items():
+        if text is not None:
+            try:
+                found[name] = read_arguments(name, text)
+            except ValueError as fault:
+                raise ManagementError("invalid", f"{fault}; give an object of JSON in a string") from fault
+    return found
+
+
+def _binding_in(body: Any) -> dict[str, Any]:
+    """Return the arguments of a call that binds."""
+    found = _properties_in(body, _BOUND)
+    for name in ("source", "destination"):
+        if name not in found:
+            raise ManagementError("invalid", f"{name} is missing in the body: expected the name of it")
+    if found.get("destination_kind", "queue") not in ("queue", "exchange"):
+        raise ManagementError(
+            "invalid",
+            f"destination-kind={_shown.repr(found['destination_kind'])}: expected queue or exchange",
+        )
+    return found
+
+
+def _exchange_in(asked: Mapping[str, Any]) -> str:
+    """Return the name of the exchange of a request, which has it or its address."""
+    given = _text(asked, "identity" if "identity" in asked else "name", least=0)
+    name = exchange_named(given)
+    return given if name is None else name
+
+
 def _name_in(asked: Mapping[str, Any]) -> str:
     """Return the address of the node that a request names."""
     return _text(asked, "identity" if "identity" in asked else "name")
 
 
-def _text(asked: Mapping[str, Any], name: str) -> str:
+def _text(
+    asked: Mapping[str, Any], name: str, *, least: int = 1, where: str = "application-properties"
+) -> str:
     value = asked.get(name)
-    if not isinstance(value, str) or not value:
-        raise ManagementError(
-            "invalid", f"{name}={_shown.repr(value)} in the application-properties: expected a string"
-        )
+    if not isinstance(value, str) or len(value) < least:
+        raise ManagementError("invalid", f"{name}={_shown.repr(value)} in the {where}: expected a string")
     if len(value) > _LONGEST:
         raise ManagementError("invalid", f"{name} has {len(value)} characters: expected at most {_LONGEST}")
     return str(value)

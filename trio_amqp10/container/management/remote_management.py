@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.requester import open_requester
+from trio_amqp10.broker.exchanges.addresses import exchange_address
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
@@ -40,7 +41,7 @@ from .status import (
     UserStatus,
     VirtualHostStatus,
 )
-from .status_values import as_list, from_values, read_counts, read_message_figures
+from .status_values import as_list, from_values, read_counts, read_message_figures, write_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -545,6 +546,149 @@ class RemoteManagement:
             if sum(done.values()) < step or sum(moved.values()) >= most:
                 return Redriven(moved=moved, left=left)
 
+    # -- exchanges and bindings -------------------------------------------------------------
+
+    async def declare_queue(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+    ) -> QueueStatus:
+        """Declare a queue of the broker, as a client of AMQP 0-9-1 does.
+
+        Args:
+            name: its name; empty to generate one.
+            arguments: its arguments, ``x-message-ttl`` and the like.
+            durable: whether it survives the process, with a store.
+            auto_delete: whether it is deleted with its last consumer.
+
+        Cancelled: it may exist or not.
+        """
+        body = {"arguments": _json_of(arguments), "durable": durable, "auto-delete": auto_delete}
+        reply = await self._requests.reply_to("DECLARE", body, form=_FORM, type="queue", name=name)
+        return self._as_status("DECLARE", QueueStatus, reply)
+
+    async def declare_exchange(
+        self,
+        name: str,
+        type: str = "direct",  # noqa: A002 - the word of AMQP 0-9-1
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        durable: bool = True,
+        auto_delete: bool = False,
+        internal: bool = False,
+    ) -> ExchangeStatus:
+        """Declare an exchange.
+
+        Args:
+            name: its name.
+            type: ``"direct"``, ``"fanout"``, ``"topic"`` or ``"headers"``.
+            arguments: ``alternate-exchange`` names the exchange for messages that match no binding.
+            durable: whether it survives the process, with a store.
+            auto_delete: whether it is deleted with its last binding.
+            internal: whether only exchanges send to it.
+
+        Cancelled: it may exist or not.
+        """
+        body = {
+            "type": type,
+            "arguments": _json_of(arguments),
+            "durable": durable,
+            "auto-delete": auto_delete,
+            "internal": internal,
+        }
+        reply = await self._requests.reply_to("DECLARE", body, form=_FORM, **_exchange(name))
+        return self._as_status("DECLARE", ExchangeStatus, reply)
+
+    async def exchange(self, name: str) -> ExchangeStatus:
+        """Return the status of the exchange of this name; empty for the default one.
+
+        Cancelled: nothing has changed.
+        """
+        return await self._read(ExchangeStatus, **_exchange(name))
+
+    async def route(
+        self, exchange: str, key: str, headers: Mapping[str, Any] | None = None
+    ) -> list[QueueStatus]:
+        """Return the queues that a message would reach, without a message.
+
+        Queues that the user may not see are left out.
+
+        Args:
+            exchange: the name of the exchange; empty for the default one.
+            key: the routing key of the message.
+            headers: its headers; only exchanges of type headers read them.
+
+        Cancelled: nothing has changed.
+        """
+        body = {"key": key, "headers": _json_of(headers)}
+        found: list[QueueStatus] = []
+        more: Any = True
+        while more:
+            reply = await self._requests.map_reply_to(
+                "ROUTE", body, form=_FORM, offset=len(found), **_exchange(exchange)
+            )
+            queues, more = as_list(reply.get("queues")), reply.get("more")
+            if queues is None or not isinstance(more, bool) or (more and not queues):
+                raise self._requests.fault(
+                    "ROUTE", f"queues={reply.get('queues')!r:.64}, more={more!r:.64}: expected some of a list"
+                )
+            found += (self._as_status("ROUTE", QueueStatus, each) for each in queues)
+        return found
+
+    async def delete_exchange(self, name: str, *, if_unused: bool = False) -> None:
+        """Delete an exchange with its bindings.
+
+        Args:
+            name: its name.
+            if_unused: delete it only if it is the source of no binding.
+
+        Cancelled: it may be deleted or not.
+        """
+        await self._requests.reply_to("DELETE", if_unused=if_unused or None, **_exchange(name))
+
+    async def bind(
+        self,
+        source: str,
+        destination: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        destination_kind: Literal["queue", "exchange"] = "queue",
+    ) -> BindingStatus:
+        """Bind a queue or an exchange to an exchange.
+
+        Args:
+            source: the name of the exchange.
+            destination: the name of the queue or of the other exchange.
+            key: the key of the binding.
+            arguments: compared with headers.
+            destination_kind: the kind of the destination.
+
+        Cancelled: the binding may exist or not.
+        """
+        body = _binding(source, destination, key, arguments, destination_kind)
+        reply = await self._requests.reply_to("BIND", body, form=_FORM, type="binding")
+        return self._as_status("BIND", BindingStatus, reply)
+
+    async def unbind(
+        self,
+        source: str,
+        destination: str,
+        key: str = "",
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        destination_kind: Literal["queue", "exchange"] = "queue",
+    ) -> None:
+        """Remove a binding, if it exists; see ``bind``.
+
+        Cancelled: the binding may be removed or not.
+        """
+        body = _binding(source, destination, key, arguments, destination_kind)
+        await self._requests.reply_to("UNBIND", body, type="binding")
+
     # -- definitions ------------------------------------------------------------------------
 
     async def export_definitions(self) -> dict[str, Any]:
@@ -626,6 +770,40 @@ class RemoteManagement:
 
     def __repr__(self) -> str:
         return f"<RemoteManagement at {self._requests.address!r}>"
+
+
+def _exchange(name: str) -> dict[str, str]:
+    """Return the properties of a request that name an exchange."""
+    return {"type": "exchange", "identity": exchange_address(name)}
+
+
+def _binding(
+    source: str, destination: str, key: str, arguments: Mapping[str, Any] | None, destination_kind: str
+) -> dict[str, Any]:
+    """Return the body of a request that binds."""
+    return {
+        "source": source,
+        "destination": destination,
+        "key": key,
+        "arguments": _json_of(arguments),
+        "destination-kind": destination_kind,
+    }
+
+
+def _json_of(arguments: Mapping[str, Any] | None) -> str | None:
+    """Return arguments or headers as JSON.
+
+    Raises:
+        ManagementError: they have a value that AMQP 0-9-1 has not.
+    """
+    if arguments is None:
+        return None
+    try:
+        return write_arguments(arguments)
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise ManagementError(
+            "invalid", f"arguments {', '.join(arguments)!r:.60}: expected values of AMQP 0-9-1; {fault}"
+        ) from fault
 
 
 @contextmanager

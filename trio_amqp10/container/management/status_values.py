@@ -52,11 +52,16 @@ def to_values(status: Any) -> Values:
 
 def _value_of(name: str, value: Any) -> Any:
     if name == "arguments":
-        return json.dumps({str(key): to_json(each) for key, each in value.items()})
+        return write_arguments(value)
     if is_dataclass(value):
         return to_values(value)
     found, some = as_map(value), as_list(value)
     return dict(found) if found is not None else list(some) if some is not None else value
+
+
+def write_arguments(arguments: Mapping[str, Any]) -> str:
+    """Return the arguments of a declaration, or the headers of a message, as JSON."""
+    return json.dumps({str(key): to_json(each) for key, each in arguments.items()})
 
 
 def as_map(value: Any) -> Mapping[Any, Any] | None:
@@ -161,7 +166,7 @@ def _reader(name: str, annotation: str) -> _Read:
     if kind.startswith("Literal["):
         read: _Read = partial(_choice, ast.literal_eval(kind.removeprefix("Literal")))
     else:
-        read = _arguments if name == "arguments" else _READERS[kind]
+        read = read_arguments if name == "arguments" else _READERS[kind]
     return read if kind == annotation else partial(_optional, read)
 
 
@@ -219,7 +224,12 @@ def read_counts(key: str, value: Any) -> dict[str, int]:
     return {each: _whole(f"{key} {each}", found) for each, found in _map(key, value).items()}
 
 
-def _arguments(key: str, value: Any) -> dict[str, Any]:
+def read_arguments(key: str, value: Any) -> dict[str, Any]:
+    """Return the arguments that ``write_arguments`` has made a text of.
+
+    Raises:
+        ValueError: it is no such text.
+    """
     try:
         given: Any = json.loads(_text(key, value))
     except RecursionError as fault:

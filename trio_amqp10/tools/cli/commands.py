@@ -190,6 +190,8 @@ _raw = click.option(
         "spool": "spool_command:spool_command",
         "queue": "management_commands:queue_group",
         "topic": "management_commands:topic_group",
+        "exchange": "management_commands:exchange_group",
+        "binding": "management_commands:binding_group",
         "connection": "management_commands:connection_group",
         "user": "management_commands:user_group",
         "migrate": "migrate_command:migrate_command",

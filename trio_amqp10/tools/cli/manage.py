@@ -15,6 +15,7 @@ import trio
 
 from trio_amqp10.amqp10.wire.json_values import to_json
 from trio_amqp10.broker.exchanges.addresses import TEMPORARY
+from trio_amqp10.container.management.status_values import to_values
 
 from .command_runner import CommandError, Interrupts, say, write_out
 from .dial_options import DialOptions
@@ -25,12 +26,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from trio_amqp10.container.management.remote_management import RemoteManagement
+    from trio_amqp10.container.management.status import ExchangeStatus
 
     from .open_management import Entity
 
 _COLUMNS: Final = {
     "queue": ("name", "depth", "ready", "unacked", "consumers", "arrived", "acknowledged", "oldest"),
     "topic": ("name", "subscriptions", "messages", "arrived", "senders", "receivers"),
+    "exchange": ("name", "type", "durable", "auto-delete", "internal", "bindings", "arrived", "unroutable"),
+    "binding": ("source", "destination-kind", "destination", "key", "arguments"),
     "connection": (
         *("identity", "name", "user", "protocol", "state"),
         *("senders", "receivers", "messages-in", "messages-out", "octets-in", "octets-out"),
@@ -71,6 +75,26 @@ async def show_one(show: Show, kind: str, name: str, interrupts: Interrupts) -> 
     async with open_management(show.url, show.dial) as management:
         found = await management.entity(kind, name)
     await _write(show, kind, [found], whole=True)
+
+
+async def list_exchanges(show: Show, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Show all exchanges."""
+    async with open_management(show.url, show.dial) as management:
+        found = [_of_exchange(each) async for each in management.exchanges()]
+    await _write(show, "exchange", found, whole=False)
+
+
+async def show_exchange(show: Show, name: str, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Show one exchange, by its name in AMQP 0-9-1."""
+    async with open_management(show.url, show.dial) as management:
+        found = await management.exchange(name)
+    await _write(show, "exchange", [_of_exchange(found)], whole=True)
+
+
+def _of_exchange(exchange: ExchangeStatus) -> Entity:
+    """Return the fields of an exchange: as attributes it has only those of a node."""
+    shown = {name: value for name, value in to_values(exchange).items() if name not in {"status", "figures"}}
+    return {**shown, "arguments": dict(exchange.arguments)}
 
 
 async def _write(show: Show, kind: str, entities: Sequence[Entity], *, whole: bool) -> None:

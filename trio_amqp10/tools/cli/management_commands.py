@@ -5,6 +5,7 @@ Knows click, and which operation of management each command is.
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -240,6 +241,141 @@ def topic_set(url: str, name: str, unset: tuple[str, ...], dial: DialOptions, **
 def topic_delete(url: str, name: str, if_unused: bool, dial: DialOptions) -> None:
     """Delete a topic with its subscriptions."""
     _delete("topic", url, name, dial, if_empty=False, if_unused=if_unused)
+
+
+# -- exchanges and bindings -----------------------------------------------------------------
+
+
+def _as_table(_context: click.Context, _parameter: click.Parameter, text: str | None) -> Any:
+    """Return the table of 0-9-1 in a text of JSON."""
+    if text is None:
+        return None
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise click.BadParameter(f'{text!r:.64}: expected an object of JSON, as in {{"x-match": "any"}}')
+    return found  # pyright: ignore[reportUnknownVariableType]
+
+
+_table = click.option(
+    "--arguments",
+    "table",
+    metavar="JSON",
+    callback=_as_table,
+    help="Arguments of AMQP 0-9-1, as an object of JSON.",
+)
+
+
+@click.group("exchange", epilog=_HELP)
+def exchange_group() -> None:
+    """List, show, create and delete exchanges of a container."""
+
+
+@exchange_group.command("list")
+@_server
+@_showing
+def exchange_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show all exchanges with the number of their bindings."""
+    from .manage import Show, list_exchanges
+
+    run(partial(list_exchanges, Show(url=url, json=as_json, format=form, dial=dial)))
+
+
+@exchange_group.command("show")
+@_named
+@_showing
+def exchange_show(url: str, name: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show one exchange, by its name in AMQP 0-9-1."""
+    from .manage import Show, show_exchange
+
+    run(partial(show_exchange, Show(url=url, json=as_json, format=form, dial=dial), name))
+
+
+@exchange_group.command("create")
+@_named
+@click.option(
+    "--type",
+    type=click.Choice(["direct", "fanout", "topic", "headers"]),
+    default="direct",
+    show_default=True,
+    help="How it selects bindings.",
+)
+@click.option("--transient", is_flag=True, help="Do not keep it after a restart.")
+@click.option("--auto-delete", is_flag=True, help="Delete it with its last binding.")
+@click.option("--internal", is_flag=True, help="Take messages only from other exchanges.")
+@_table
+@dialling
+def exchange_create(
+    url: str, name: str, transient: bool, table: dict[str, Any] | None, dial: DialOptions, **properties: Any
+) -> None:
+    """Create an exchange; one that exists with the same properties stays.
+
+    With a store, it exists again after a restart.
+    """
+    _operate(
+        url,
+        dial,
+        lambda management: management.declare_exchange(
+            name, arguments=table, durable=not transient, **properties
+        ),
+    )
+
+
+@exchange_group.command("delete")
+@_named
+@click.option("--if-unused", is_flag=True, help="Delete it only if it is the source of no binding.")
+@dialling
+def exchange_delete(url: str, name: str, if_unused: bool, dial: DialOptions) -> None:
+    """Delete an exchange with its bindings."""
+    _operate(url, dial, lambda management: management.delete_exchange(name, if_unused=if_unused))
+
+
+@click.group("binding", epilog=_HELP)
+def binding_group() -> None:
+    """List, create and delete bindings of exchanges of a container."""
+
+
+@binding_group.command("list")
+@_server
+@_showing
+def binding_list(url: str, as_json: bool, form: str | None, dial: DialOptions) -> None:
+    """Show all bindings, but for those of the default exchange."""
+    _list("binding", url, as_json, form, dial)
+
+
+def _ends(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments and options that name a binding."""
+    for add in (
+        dialling,
+        _table,
+        click.option(
+            "--exchange", "to_exchange", is_flag=True, help="DESTINATION is an exchange, not a queue."
+        ),
+        click.option("--key", default="", help="The key of the binding.  [default: empty]"),
+        server_arguments(Word("source", "EXCHANGE"), Word("destination", "DESTINATION")),
+    ):
+        command = add(command)
+    return command
+
+
+def _binding(to_exchange: bool, table: dict[str, Any] | None, **given: Any) -> dict[str, Any]:
+    return {**given, "arguments": table, "destination_kind": "exchange" if to_exchange else "queue"}
+
+
+@binding_group.command("create")
+@_ends
+def binding_create(url: str, dial: DialOptions, **given: Any) -> None:
+    """Bind a queue to an exchange, or with --exchange an exchange to it."""
+    _operate(url, dial, lambda management: management.bind(**_binding(**given)))
+
+
+@binding_group.command("delete")
+@_ends
+def binding_delete(url: str, dial: DialOptions, **given: Any) -> None:
+    """Remove a binding, if there is one with this key and these arguments."""
+    _operate(url, dial, lambda management: management.unbind(**_binding(**given)))
 
 
 # -- connections and users ------------------------------------------------------------------
