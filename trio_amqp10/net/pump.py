@@ -608,7 +608,7 @@ class Pump:
 
         Otherwise the garbage collector must find them, by a pass over all objects of the process.
         """
-        self._on_event, self._on_over, self._socket, self._taps = _nothing, _nothing, None, ()
+        self._on_event, self._on_over, self._socket = _nothing, _nothing, None
         failure = self.failure
         while failure is not None:
             failure.__traceback__ = None  # its frames hold the pump, which holds the failure

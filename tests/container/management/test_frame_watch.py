@@ -108,7 +108,7 @@ async def test_frames_come_with_their_text_and_end_with_the_close(name: str) -> 
         async with client.receive(port, "orders") as receiving:
             (number,) = await numbers(container)
             watch = await container.management.watch_frames(number, payload=200)
-            await client.send(port, "orders", Fields(body=b"tea and milk" * 30_000))
+            await client.send(port, "orders", Fields(body=b"tea and milk" * 12_000))
             await receiving.next(keep=False)
             frames = await all_frames(watch, SETTLES[name])
         frames += await rest_of(watch, frames[-1].number)
@@ -116,7 +116,7 @@ async def test_frames_come_with_their_text_and_end_with_the_close(name: str) -> 
         assert [each.time for each in frames] == sorted(each.time for each in frames)
         assert not any("octets: " in each.text for each in frames)  # of a frame that cannot be read
         assert not any("tea and milk" in f"{each.text} {each.fields}" for each in frames)
-        assert sum(each.payload_octets for each in frames if each.direction == "out") >= 360_000
+        assert sum(each.payload_octets for each in frames if each.direction == "out") >= 144_000
         assert any(b"tea and milk" in each.payload for each in frames)
         assert max(len(each.payload) for each in frames) == 200
         first, last = CLOSES[name]
@@ -401,10 +401,13 @@ async def test_flood_never_holds_the_loop_for_long(way: str) -> None:
         for _ in range(40):  # 100,000 messages
             getattr(watch, way)(many)
             await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
         assert runs.longest < 0.002
         assert runs.spent < 0.02
         runs.reset()
-        await watch.frames()
+        found = await watch.frames(count=10_000)
+        await trio.lowlevel.checkpoint()  # a run is measured when it ends
+        assert 500 <= len(found.frames) < 600
         assert runs.longest < 0.004  # it stops after the step that exceeds half a millisecond
     watch.close()
 
