@@ -16,14 +16,10 @@ import trio
 from .portal import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.amqp10.peer.delivery import Outcome, OutgoingDelivery
     from trio_amqp10.amqp10.peer.sender import Sender
 
-    from .portal import Portal
-
-    Report = Callable[[Outcome | None, Exception | None], object]
+    from .portal import Portal, Report
 
 
 class PostedMessage:
@@ -44,23 +40,28 @@ class PostedMessage:
         self.message_format: int = message_format
         self.delivery: OutgoingDelivery | None = None
         self._failure: Exception | None = None
-        self._reports: list[Report] | None = None
+        self._reports: list[Report[Outcome]] | None = None
 
-    def ask(self, report: Report) -> None:
+    def ask(self, report: Report[Outcome]) -> None:
         """Call ``report(outcome, failure)`` when the outcome is known.
 
         All in trio's thread, except for a message that is not posted yet.
         """
         if self._reports is None:
-            self._reports = []
-        self._reports.append(report)
-        self.look()
+            self._reports = [report]
+        else:
+            self._reports.append(report)
+        if self.delivery is not None or self._failure is not None:
+            self.look()
 
     def sent(self, delivery: OutgoingDelivery) -> None:
-        """Note that it is sent."""
+        """Note that it was sent just now."""
         self.delivery = delivery
         if self._reports is not None:
-            self.look()
+            if delivery.sent_settled:
+                self.look()
+            else:
+                delivery.watch(self.look)
 
     def fail(self, failure: Exception) -> None:
         """Note that it could not be sent."""
@@ -75,7 +76,7 @@ class PostedMessage:
         outcome, failure = None, self._failure
         if delivery is not None:
             try:
-                if not (delivery.sent_settled or delivery.is_decided()):
+                if not delivery.is_decided():
                     delivery.watch(self.look)
                     return
                 outcome = delivery.decision()
@@ -183,5 +184,5 @@ class SenderFeed:
             await self._emptied.wait()
 
 
-def _forget(call: Call[None]) -> None:
+def _forget(_value: None, _failure: Exception | None) -> None:
     """Do nothing: each message knows what became of it."""

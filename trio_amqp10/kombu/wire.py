@@ -438,5 +438,5 @@ def _is_topic(terminus: Any) -> bool:
     return TOPIC in {str(one) for one in getattr(terminus, "capabilities", ())}
 
 
-def _ignore(_: Call[None]) -> None:
-    """Do nothing with a call that is over: it has reported what there was."""
+def _ignore(_value: None, _failure: Exception | None) -> None:
+    """Do nothing at the end of a call: it has reported what there was."""
