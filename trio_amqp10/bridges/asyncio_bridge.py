@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 import trio
 
 from trio_amqp10.amqp10.message import Message
-from trio_amqp10.amqp10.message.message import encode_message
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
@@ -298,8 +297,7 @@ class OpenedSender(Opened[AsyncSender]):
                 return await self._send(message, None, tag, settled, transaction)
         bridge = self._bridge
         done: asyncio.Future[Outcome | None] = bridge.check().create_future()
-        posted = _encoded(message, settled)
-        posted.ask(partial(bridge.reply, done))
+        posted = PostedMessage(message, settled, partial(bridge.reply, done))
         await self._post(posted, None, tag, transaction)
         outcome = await done
         assert posted.delivery is not None
@@ -310,7 +308,7 @@ class OpenedSender(Opened[AsyncSender]):
         self, message: Any, seconds: float | None, tag: bytes | None, settled: bool, transaction: Any
     ) -> PostedMessage:
         self._bridge.check()
-        posted = _encoded(message, settled)
+        posted = PostedMessage(message, settled)
         await self._post(posted, seconds, tag, transaction)
         return posted
 
@@ -328,11 +326,10 @@ class OpenedSender(Opened[AsyncSender]):
         if self._burst >= _BURST:
             self._burst = 0
             await asyncio.sleep(0)
-        if self._gate.locked() or not self._feed.has_room():
+        if self._gate.locked() or not self._feed.post(posted):
             async with _within(seconds), self._gate:
-                while not self._feed.has_room():
+                while not self._feed.post(posted):
                     await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
-        self._feed.post(posted)
 
     async def _flush(self) -> None:
         await self._feed.emptied()
@@ -343,12 +340,6 @@ class OpenedSender(Opened[AsyncSender]):
             with suppress(trio.ClosedResourceError):
                 await self._bridge.run(self._feed.emptied)
         await super()._leave(exc)
-
-
-def _encoded(message: Any, settled: bool) -> PostedMessage:
-    """Return a message as it is now: later changes do not reach it."""
-    message_format = message.message_format if isinstance(message, Message) else 0
-    return PostedMessage(encode_message(message), settled, message_format)
 
 
 async def _transmitted(

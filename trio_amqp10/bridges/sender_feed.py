@@ -9,9 +9,11 @@ Each counter is written by one thread, and read by both.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
+
+from trio_amqp10.amqp10.message import Message, encode_message
 
 from .portal import Call
 
@@ -23,7 +25,15 @@ if TYPE_CHECKING:
 
 
 class PostedMessage:
-    """A message on its way to a sender, or sent.
+    """A message on its way to a sender, or sent, as it was when this was made.
+
+    Args:
+        message: bytes, str, any AMQP value, or a ``Message``.
+        settled: whether it is sent settled.
+        report: as that of ``ask``.
+
+    Raises:
+        LocalProtocolError: the message cannot be encoded.
 
     Attributes:
         payload: the message, encoded.
@@ -34,13 +44,13 @@ class PostedMessage:
 
     __slots__ = ("_failure", "_reports", "delivery", "message_format", "payload", "settled")
 
-    def __init__(self, payload: bytes, settled: bool, message_format: int) -> None:
-        self.payload: bytes = payload
+    def __init__(self, message: Any, settled: bool, report: Report[Outcome] | None = None) -> None:
+        self.payload: bytes = encode_message(message)
         self.settled: bool = settled
-        self.message_format: int = message_format
+        self.message_format: int = message.message_format if isinstance(message, Message) else 0
         self.delivery: OutgoingDelivery | None = None
         self._failure: Exception | None = None
-        self._reports: list[Report[Outcome]] | None = None
+        self._reports: list[Report[Outcome]] | None = None if report is None else [report]
 
     def ask(self, report: Report[Outcome]) -> None:
         """Call ``report(outcome, failure)`` when the outcome is known.
@@ -109,20 +119,21 @@ class SenderFeed:
         """Whether all messages were sent, or have failed."""
         return self._posted == self._taken
 
-    def has_room(self) -> bool:
-        """Whether one more message has credit and room, as the program's thread sees it."""
-        return self._sender.has_room_for(self._posted - self._taken + 1)
-
-    def post(self, posted: PostedMessage) -> None:
+    def post(self, posted: PostedMessage) -> bool:
         """Send a message soon, after those that were posted before.
+
+        Return False if it has no credit or room, as the program's thread sees it; then it is not posted.
 
         Raises: as ``Portal.post``; then nothing was sent.
         """
+        if not self._sender.has_room_for(self._posted - self._taken + 1):
+            return False
         self._queue.append(posted)
         self._posted += 1
         if not self._is_scheduled:
             self._is_scheduled = True
             self._portal.post(self._take)
+        return True
 
     def _take(self) -> None:
         """Send what was posted, in trio's thread."""
