@@ -19,7 +19,6 @@ from weakref import WeakKeyDictionary
 import trio
 
 from trio_amqp10.amqp10.message import Message
-from trio_amqp10.amqp10.message.message import encode_message
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.delivery import Outcome
     from trio_amqp10.amqp10.peer.dial_options import WhereAndOptions
 
-    from .sender_feed import Report
     from .trio_thread import Host
 
     Loop = asyncio.AbstractEventLoop
@@ -59,7 +57,7 @@ class Bridge:
         self._is_guest = guest is not None
         host: Host = shared_thread() if guest is None else guest
         self.portal: Portal = Portal(host, self._loop.is_closed)
-        self._outbox: deque[Callable[[], None]] = deque()
+        self._outbox: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
         self._is_waking = False
 
     def check(self) -> Loop:
@@ -68,32 +66,34 @@ class Bridge:
         Raises:
             RuntimeError: another loop runs here, or none; or this is a child process.
         """
-        self.portal.check_process()
         if asyncio.get_running_loop() is not self._loop:
+            self.portal.check_process()
             raise RuntimeError(
                 "this connection belongs to another event loop: open one in each loop, with aio.connect"
             )
         return self._loop
 
-    def reply(self, work: Callable[[], None]) -> None:
-        """Call ``work()`` on the loop, unless the loop is closed.
+    def reply(self, done: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
+        """End ``done`` with a value, or an exception, unless its loop is closed.
 
         This method is called in trio's thread.
         """
         if self._is_guest:
-            work()
+            _end(done, value, failure)
             return
-        self._outbox.append(work)
+        self._outbox.append((done, value, failure))
         if not self._is_waking:
             self._is_waking = True
-            with suppress(RuntimeError):  # the loop is closed, and no task waits
+            try:
                 self._loop.call_soon_threadsafe(self._deliver)
+            except RuntimeError:
+                self._outbox.clear()  # the loop is closed, and no task waits
 
     def _deliver(self) -> None:
         self._is_waking = False
         outbox = self._outbox
         while outbox:
-            outbox.popleft()()
+            _end(*outbox.popleft())
 
     async def run(self, function: Callable[[], Awaitable[T]], undo: Callable[[T], None] | None = None) -> T:
         """Await ``function()`` in trio.
@@ -101,7 +101,7 @@ class Bridge:
         Cancelled: it is cancelled in trio too; a result that was on its way is given to ``undo``.
         """
         done: asyncio.Future[T] = self.check().create_future()
-        call = Call(self.portal, function, lambda call: self.reply(partial(_answer, done, call)), undo)
+        call = Call(self.portal, function, partial(self.reply, done), undo)
         self.portal.post(call.start)
         try:
             return await done
@@ -110,32 +110,21 @@ class Bridge:
                 self.portal.post(call.abandon)
             raise
 
-    def reporter(self, done: asyncio.Future[Any]) -> Report:
-        """Return a function of a value and an exception that ends ``done``.
-
-        It is called in trio's thread.
-        """
-        return lambda value, failure: self.reply(partial(_set, done, value, failure))
-
     async def outcome(self, sent: PostedMessage, seconds: float | None) -> Outcome | None:
         """Wait for the outcome of a message. Cancelled: nothing is lost."""
         done: asyncio.Future[Outcome | None] = self.check().create_future()
-        self.portal.post(partial(sent.ask, self.reporter(done)))
+        self.portal.post(partial(sent.ask, partial(self.reply, done)))
         async with _within(seconds):
             return await done
 
     async def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread. Cancelled: it is called anyway."""
         done: asyncio.Future[T] = self.check().create_future()
-        self.portal.post(lambda: self.reply(partial(_set, done, *result_of(function))))
+        self.portal.post(lambda: self.reply(done, *result_of(function)))
         return await done
 
 
-def _answer(done: asyncio.Future[T], call: Call[T]) -> None:
-    _set(done, None if call.failure is not None else call.value, call.failure)
-
-
-def _set(done: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
+def _end(done: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
     if done.done():
         return  # the task was cancelled
     if failure is None:
@@ -197,8 +186,8 @@ class _Block:
         self._block: Block[Any] = Block(
             bridge.portal,
             opening,
-            lambda: bridge.reply(partial(_set, self._entered, None, None)),
-            lambda: bridge.reply(partial(_set, self._left, None, None)),
+            lambda: bridge.reply(self._entered, None, None),
+            lambda: bridge.reply(self._left, None, None),
             is_connection=is_connection,
         )
 
@@ -296,18 +285,21 @@ class OpenedSender(Opened[AsyncSender]):
     def __init__(self, bridge: Bridge, block: _Block, inner: AsyncSender) -> None:
         super().__init__(bridge, block, inner)
         self._feed = SenderFeed(bridge.portal, inner)
+        self._is_written = inner.is_written
         self._gate = asyncio.Lock()  # one task waits for credit, the others for that task
         self._burst = 0
 
     async def _send(
         self, message: Any, seconds: float | None, tag: bytes | None, settled: bool, transaction: Any
     ) -> Outcome | None:
-        done: asyncio.Future[Outcome | None] = self._bridge.check().create_future()
-        posted = _encoded(message, settled)
-        posted.ask(self._bridge.reporter(done))
-        async with _within(seconds):
-            await self._post(posted, None, tag, transaction)
-            outcome = await done
+        if seconds is not None:
+            async with _timed(seconds):
+                return await self._send(message, None, tag, settled, transaction)
+        bridge = self._bridge
+        done: asyncio.Future[Outcome | None] = bridge.check().create_future()
+        posted = PostedMessage(message, settled, partial(bridge.reply, done))
+        await self._post(posted, None, tag, transaction)
+        outcome = await done
         assert posted.delivery is not None
         raise_unless_accepted(outcome, posted.delivery)
         return outcome
@@ -315,7 +307,8 @@ class OpenedSender(Opened[AsyncSender]):
     async def _transmit(
         self, message: Any, seconds: float | None, tag: bytes | None, settled: bool, transaction: Any
     ) -> PostedMessage:
-        posted = _encoded(message, settled)
+        self._bridge.check()
+        posted = PostedMessage(message, settled)
         await self._post(posted, seconds, tag, transaction)
         return posted
 
@@ -323,22 +316,20 @@ class OpenedSender(Opened[AsyncSender]):
         self, posted: PostedMessage, seconds: float | None, tag: bytes | None, transaction: Any
     ) -> None:
         inner = self._inner
-        if tag is not None or transaction is not None or inner.is_written:
+        if tag is not None or transaction is not None or self._is_written:
             await self._bridge.run(
                 lambda: within(seconds, lambda: _transmitted(inner, posted, tag, transaction))
             )
             return
-        self._bridge.check()
         inner.check_size(posted.payload)
         self._burst += 1
         if self._burst >= _BURST:
             self._burst = 0
             await asyncio.sleep(0)
-        if self._gate.locked() or not self._feed.has_room():
+        if self._gate.locked() or not self._feed.post(posted):
             async with _within(seconds), self._gate:
-                while not self._feed.has_room():
+                while not self._feed.post(posted):
                     await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
-        self._feed.post(posted)
 
     async def _flush(self) -> None:
         await self._feed.emptied()
@@ -351,17 +342,12 @@ class OpenedSender(Opened[AsyncSender]):
         await super()._leave(exc)
 
 
-def _encoded(message: Any, settled: bool) -> PostedMessage:
-    """Return a message as it is now: later changes do not reach it."""
-    message_format = message.message_format if isinstance(message, Message) else 0
-    return PostedMessage(encode_message(message), settled, message_format)
-
-
 async def _transmitted(
     inner: AsyncSender, posted: PostedMessage, tag: bytes | None, transaction: Any
 ) -> None:
     message = Message.from_payload(posted.payload, posted.message_format)
-    posted.sent(await inner.transmit(message, tag=tag, settled=posted.settled, transaction=transaction))
+    posted.delivery = await inner.transmit(message, tag=tag, settled=posted.settled, transaction=transaction)
+    posted.look()
 
 
 @asynccontextmanager

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.delivery import Outcome
     from trio_amqp10.amqp10.peer.dial_options import WhereAndOptions
 
+    Done = concurrent.futures.Future[tuple["T | None", Exception | None]]
+
 __all__ = ["Bridge", "Opened", "OpenedSender", "Sent", "connected", "dialled", "inner_of", "opened"]
 
 T = TypeVar("T")
@@ -78,23 +80,23 @@ class Bridge:
     def run(self, function: Callable[[], Awaitable[T]], undo: Callable[[T], None] | None = None) -> T:
         """Await ``function()`` in trio; an interrupt of the caller cancels it."""
         self.check()
-        done: concurrent.futures.Future[None] = concurrent.futures.Future()
-        call = Call(self.portal, function, lambda _: done.set_result(None), undo)
+        done: Done[T] = concurrent.futures.Future()
+        call = Call(self.portal, function, lambda *result: done.set_result(result), undo)
         self.portal.post(call.start)
         try:
-            done.result()
+            value, failure = done.result()
         except BaseException:  # it was raised in this thread, as an interrupt is
             with contextlib.suppress(trio.ClosedResourceError):
                 self.portal.post(call.abandon)
             raise
-        if call.failure is not None:
-            raise call.failure
-        return call.value
+        if failure is not None:
+            raise failure
+        return cast("T", value)
 
     def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread."""
         self.check()
-        done: concurrent.futures.Future[tuple[T | None, Exception | None]] = concurrent.futures.Future()
+        done: Done[T] = concurrent.futures.Future()
         self.portal.post(lambda: done.set_result(result_of(function)))
         value, failure = done.result()
         if failure is not None:

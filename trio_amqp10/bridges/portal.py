@@ -10,10 +10,9 @@ goes back to the receiver.
 from __future__ import annotations
 
 import os
-from collections import deque
 from contextvars import copy_context
 from math import inf
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
 
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from .trio_thread import Host
+
+    Report = Callable[["T | None", Exception | None], object]
 
 T = TypeVar("T")
 
@@ -65,8 +66,6 @@ class Portal:
         self.is_over: bool = False
         self.active: dict[Call[Any] | Block[Any], None] = {}
         self._process = os.getpid()
-        self._inbox: deque[Callable[[], None]] = deque()
-        self._is_scheduled = False
 
     def check_process(self) -> None:
         """Raise ``RuntimeError`` in a child process, which has no part in the connection."""
@@ -82,23 +81,13 @@ class Portal:
             trio.ClosedResourceError: the connection is closed.
             RuntimeError: the connection belongs to the parent process.
         """
-        self.check_process()
-        if self.is_over:
+        if self.is_over or os.getpid() != self._process:
+            self.check_process()
             raise closed_here()
-        self._inbox.append(work)
-        # The flag saves a system call for each of many calls at a time. It is lowered before the inbox is emptied.
-        if not self._is_scheduled:
-            self._is_scheduled = True
-            try:
-                self.host.run_soon(self._work)
-            except trio.RunFinishedError:
-                raise closed_here() from None
-
-    def _work(self) -> None:
-        self._is_scheduled = False
-        inbox = self._inbox
-        while inbox:
-            inbox.popleft()()
+        try:
+            self.host.run_soon(work)
+        except trio.RunFinishedError:
+            raise closed_here() from None
 
     def end(self) -> None:
         """End all calls and blocks: the connection is closed."""
@@ -114,16 +103,13 @@ class Call(Generic[T]):
     Args:
         portal: the way to trio.
         function: to be awaited in trio.
-        report: called in trio's thread with this call when it is over, unless it was abandoned.
+        report: called in trio's thread with the result, or None and the exception, unless the call was abandoned.
         undo: called in trio's thread with a result that the program does not take.
-
-    Attributes:
-        value: the result.
-        failure: the exception, or None.
     """
 
     __slots__ = (
         "_context",
+        "_failure",
         "_function",
         "_is_abandoned",
         "_is_over",
@@ -131,20 +117,18 @@ class Call(Generic[T]):
         "_report",
         "_scope",
         "_undo",
-        "failure",
-        "value",
+        "_value",
     )
-
-    value: T
 
     def __init__(
         self,
         portal: Portal,
         function: Callable[[], Awaitable[T]],
-        report: Callable[[Call[T]], None],
+        report: Report[T],
         undo: Callable[[T], None] | None = None,
     ) -> None:
-        self.failure: Exception | None = None
+        self._value: T | None = None
+        self._failure: Exception | None = None
         self._portal = portal
         self._function = function
         self._report = report
@@ -165,7 +149,7 @@ class Call(Generic[T]):
         failure: Exception | None = closed_here()
         try:
             with self._scope:
-                self.value = await self._function()
+                self._value = await self._function()
                 failure = None
         except Exception as raised:
             failure = raised
@@ -174,12 +158,12 @@ class Call(Generic[T]):
             self._end(failure)
 
     def _end(self, failure: Exception | None) -> None:
-        self.failure = failure
+        self._failure = failure
         self._is_over = True
         if self._is_abandoned:
             self._give_back()
         else:
-            self._report(self)
+            self._report(self._value, failure)
 
     def cancel(self) -> None:
         """Cancel the task, in trio's thread."""
@@ -194,8 +178,8 @@ class Call(Generic[T]):
             self.cancel()
 
     def _give_back(self) -> None:
-        if self.failure is None and self._undo is not None:
-            self._undo(self.value)
+        if self._failure is None and self._undo is not None:
+            self._undo(cast("T", self._value))
 
 
 class _LeftByExceptionError(Exception):

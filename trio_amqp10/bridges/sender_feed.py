@@ -9,25 +9,31 @@ Each counter is written by one thread, and read by both.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import trio
+
+from trio_amqp10.amqp10.message import Message, encode_message
 
 from .portal import Call
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from trio_amqp10.amqp10.peer.delivery import Outcome, OutgoingDelivery
     from trio_amqp10.amqp10.peer.sender import Sender
 
-    from .portal import Portal
-
-    Report = Callable[[Outcome | None, Exception | None], object]
+    from .portal import Portal, Report
 
 
 class PostedMessage:
-    """A message on its way to a sender, or sent.
+    """A message on its way to a sender, or sent, as it was when this was made.
+
+    Args:
+        message: bytes, str, any AMQP value, or a ``Message``.
+        settled: whether it is sent settled.
+        report: as that of ``ask``.
+
+    Raises:
+        LocalProtocolError: the message cannot be encoded.
 
     Attributes:
         payload: the message, encoded.
@@ -38,29 +44,34 @@ class PostedMessage:
 
     __slots__ = ("_failure", "_reports", "delivery", "message_format", "payload", "settled")
 
-    def __init__(self, payload: bytes, settled: bool, message_format: int) -> None:
-        self.payload: bytes = payload
+    def __init__(self, message: Any, settled: bool, report: Report[Outcome] | None = None) -> None:
+        self.payload: bytes = encode_message(message)
         self.settled: bool = settled
-        self.message_format: int = message_format
+        self.message_format: int = message.message_format if isinstance(message, Message) else 0
         self.delivery: OutgoingDelivery | None = None
         self._failure: Exception | None = None
-        self._reports: list[Report] | None = None
+        self._reports: list[Report[Outcome]] | None = None if report is None else [report]
 
-    def ask(self, report: Report) -> None:
+    def ask(self, report: Report[Outcome]) -> None:
         """Call ``report(outcome, failure)`` when the outcome is known.
 
         All in trio's thread, except for a message that is not posted yet.
         """
         if self._reports is None:
-            self._reports = []
-        self._reports.append(report)
-        self.look()
+            self._reports = [report]
+        else:
+            self._reports.append(report)
+        if self.delivery is not None or self._failure is not None:
+            self.look()
 
     def sent(self, delivery: OutgoingDelivery) -> None:
-        """Note that it is sent."""
+        """Note that it was sent just now."""
         self.delivery = delivery
         if self._reports is not None:
-            self.look()
+            if delivery.sent_settled:
+                self.look()
+            else:
+                delivery.watch(self.look)
 
     def fail(self, failure: Exception) -> None:
         """Note that it could not be sent."""
@@ -75,7 +86,7 @@ class PostedMessage:
         outcome, failure = None, self._failure
         if delivery is not None:
             try:
-                if not (delivery.sent_settled or delivery.is_decided()):
+                if not delivery.is_decided():
                     delivery.watch(self.look)
                     return
                 outcome = delivery.decision()
@@ -108,20 +119,21 @@ class SenderFeed:
         """Whether all messages were sent, or have failed."""
         return self._posted == self._taken
 
-    def has_room(self) -> bool:
-        """Whether one more message has credit and room, as the program's thread sees it."""
-        return self._sender.has_room_for(self._posted - self._taken + 1)
-
-    def post(self, posted: PostedMessage) -> None:
+    def post(self, posted: PostedMessage) -> bool:
         """Send a message soon, after those that were posted before.
+
+        Return False if it has no credit or room, as the program's thread sees it; then it is not posted.
 
         Raises: as ``Portal.post``; then nothing was sent.
         """
+        if not self._sender.has_room_for(self._posted - self._taken + 1):
+            return False
         self._queue.append(posted)
         self._posted += 1
         if not self._is_scheduled:
             self._is_scheduled = True
             self._portal.post(self._take)
+        return True
 
     def _take(self) -> None:
         """Send what was posted, in trio's thread."""
@@ -183,5 +195,5 @@ class SenderFeed:
             await self._emptied.wait()
 
 
-def _forget(call: Call[None]) -> None:
+def _forget(_value: None, _failure: Exception | None) -> None:
     """Do nothing: each message knows what became of it."""

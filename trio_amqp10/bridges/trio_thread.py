@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
+import socket
 import sys
 import threading
+from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 import trio
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    Started = concurrent.futures.Future[tuple[trio.lowlevel.TrioToken, trio.Nursery]]
 
 
 class Host(Protocol):
@@ -58,20 +58,49 @@ class TrioThread:
         self.users: int = 0
         self.is_ending: bool = False
         self.nursery: trio.Nursery
-        started: Started = concurrent.futures.Future()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._is_rung = self._is_over = False
+        self._lock = threading.RLock()  # of ``run_soon``, which a signal handler may call too
+        self._bell, self._push = socket.socketpair()  # trio waits for the first
+        started: concurrent.futures.Future[None] = concurrent.futures.Future()
         # A daemon thread lets a program end that has not closed its connections.
         self._thread = threading.Thread(target=trio.run, args=(self._main, started), name="amqp", daemon=True)
         self._thread.start()
-        self._token, self.nursery = started.result()
+        started.result()
 
-    async def _main(self, started: Started) -> None:
-        async with trio.open_nursery() as nursery:
-            started.set_result((trio.lowlevel.current_trio_token(), nursery))
-            await trio.sleep_forever()
+    async def _main(self, started: concurrent.futures.Future[None]) -> None:
+        try:
+            async with trio.open_nursery() as self.nursery:
+                started.set_result(None)
+                while True:
+                    await trio.lowlevel.wait_readable(self._bell)
+                    self._bell.recv(1)
+                    self._is_rung = False  # before the inbox is emptied: what comes later rings again
+                    self._work()
+        finally:
+            with self._lock:
+                self._is_over = True
+                self._bell.close()
+                self._push.close()
+            self._work()
+
+    def _work(self) -> None:
+        inbox = self._inbox
+        while inbox:
+            inbox.popleft()()
 
     def run_soon(self, work: Callable[[], None]) -> None:
-        """Call ``work()`` in the thread; as ``Host.run_soon``."""
-        self._token.run_sync_soon(work)
+        """Call ``work()`` in the thread, after all that was passed before; as ``Host.run_soon``.
+
+        One octet wakes the thread for any number of calls: ``TrioToken.run_sync_soon`` writes one for each.
+        """
+        with self._lock:
+            if self._is_over:
+                raise trio.RunFinishedError
+            self._inbox.append(work)
+            if not self._is_rung:
+                self._is_rung = True
+                self._push.send(b"\0")
 
     def release(self) -> None:
         """Note, in the thread, that one user less needs it; end it after the last."""

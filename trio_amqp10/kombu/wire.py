@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.amqp10.message.message import encode_message
 from trio_amqp10.amqp10.peer.connection import Connection as AsyncConnection
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.dialling import Dialling
@@ -134,16 +133,11 @@ class _Sender(Opened[AsyncSender]):
 
         Raises: as ``trio_amqp10.Sender.send``, and ``trio.TooSlowError``.
         """
-        payload = encode_message(message)
-        self._inner.check_size(payload)
-        if not self._feed.has_room():
-            self._bridge.run(
-                lambda: within(seconds, self._inner.wait_sendable), lambda _: self._inner.give_back()
-            )
-        posted = PostedMessage(payload, False, 0)
+        posted = PostedMessage(message, False)
+        self._inner.check_size(posted.payload)
         if not confirmed:
             posted.ask(partial(self._check, posted))
-            self._feed.post(posted)
+            self._post(posted, seconds)
             return
         done = threading.Lock()
         done.acquire()
@@ -154,7 +148,7 @@ class _Sender(Opened[AsyncSender]):
             done.release()
 
         posted.ask(report)
-        self._feed.post(posted)
+        self._post(posted, seconds)
         if not done.acquire(timeout=seconds):
             raise trio.TooSlowError(
                 f"{self._inner.address!r} has not accepted a message within {seconds} s: it is not known whether it was sent"
@@ -164,6 +158,12 @@ class _Sender(Opened[AsyncSender]):
             raise failure
         assert posted.delivery is not None
         raise_unless_accepted(outcome, posted.delivery)
+
+    def _post(self, posted: PostedMessage, seconds: float) -> None:
+        while not self._feed.post(posted):
+            self._bridge.run(
+                lambda: within(seconds, self._inner.wait_sendable), lambda _: self._inner.give_back()
+            )
 
     def _check(self, posted: PostedMessage, outcome: Outcome | None, failure: Exception | None) -> None:
         """Log in trio's thread that a message was not accepted."""
@@ -438,5 +438,5 @@ def _is_topic(terminus: Any) -> bool:
     return TOPIC in {str(one) for one in getattr(terminus, "capabilities", ())}
 
 
-def _ignore(_: Call[None]) -> None:
-    """Do nothing with a call that is over: it has reported what there was."""
+def _ignore(_value: None, _failure: Exception | None) -> None:
+    """Do nothing at the end of a call: it has reported what there was."""

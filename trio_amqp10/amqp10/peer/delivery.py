@@ -402,7 +402,7 @@ class OutgoingDelivery(EngineOutgoing):
 
         Raises: as ``outcome``.
         """
-        if is_terminal(self.state) or self.settled:
+        if self.settled or is_terminal(self.state):
             return True
         self._check()
         return False

@@ -244,7 +244,7 @@ class Sender(Link["SenderLink"]):
         delivery = self._link.send(payload, settled, None, message_format)
         if delivery is None:
             self.check_alive()
-        return cast("OutgoingDelivery | None", delivery)
+        return delivery  # type: ignore[return-value]  # as in ``transmit``
 
     @property
     def is_written(self) -> bool:

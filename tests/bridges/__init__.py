@@ -1,0 +1,1 @@
+"""The bridges from programs without trio."""
