@@ -1,22 +1,13 @@
-"""Lists of buffers: when they are joined, and what is left of them after a partial write."""
+"""Lists of buffers: in one piece, and what is left of them after a partial write."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.core.buffer_lists import gather, joined, unsent
+from trio_amqp10.core.buffer_lists import joined, unsent
 
 SIZES = st.lists(st.integers(0, 40), max_size=12)
-
-
-def test_small_buffers_are_joined_and_large_ones_are_not_copied() -> None:
-    assert gather([b"head", b"payload"], 11) == [b"headpayload"]
-    head, payload = b"head", memoryview(bytes(4092))
-    kept = gather([head, payload], 4096)
-    assert kept[0] is head
-    assert kept[1] is payload
-    assert gather([head, payload[1:]], 4095) == [b"head" + bytes(4091)]
 
 
 def test_octets_in_one_piece() -> None:

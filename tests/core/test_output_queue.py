@@ -24,3 +24,15 @@ def test_answers_alone_take_the_room_for_answers() -> None:
     assert (queue.size, queue.answers, queue.has_room_for_answers) == (8, 4, False)
     queue.clear()
     assert (queue.has_room, queue.has_room_for_answers, queue.take()) == (True, True, [])
+
+
+def test_large_octets_are_not_copied() -> None:
+    queue = OutputQueue(4, lambda: None)
+    large = bytes(4096)
+    queue.add(b"")
+    queue.add_paced(large)
+    assert queue.take()[1] is large
+    queue.add(b"a")
+    queue.add_paced(large[:-2])
+    assert queue.take() == [b"a" + large[:-2]]
+    assert queue.size == 0

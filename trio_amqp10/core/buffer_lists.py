@@ -1,6 +1,6 @@
 """Octets to write as a list of buffers: large payloads are not copied.
 
-A system call can write several buffers, but each costs as much as copying some kilobytes. So small buffers are joined.
+A system call can write several buffers, but each costs as much as copying about two kilobytes. So small buffers are joined.
 
 Knows octets, and neither frames nor sockets.
 """
@@ -12,18 +12,8 @@ from typing import Final, TypeAlias
 Buffers: TypeAlias = "list[bytes | memoryview]"
 """Octets in order; nothing may change them. An empty list has no octets."""
 
-_LARGE: Final = 2048
+LARGE: Final = 2048
 """Octets of an average buffer from which buffers are not joined."""
-
-
-def gather(buffers: Buffers, size: int) -> Buffers:
-    """Return these buffers as they are, or joined if they are small.
-
-    Args:
-        buffers: at least one.
-        size: octets of all together.
-    """
-    return buffers if size >= _LARGE * len(buffers) else [b"".join(buffers)]
 
 
 def joined(buffers: Buffers | None) -> bytes | None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .buffer_lists import gather
+from .buffer_lists import LARGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,7 +76,7 @@ class OutputQueue:
         parts, size = self._parts, self.size
         self._parts = []
         self.size = self.answers = 0
-        return gather(parts, size) if parts else parts
+        return [b"".join(parts)] if size < LARGE * len(parts) else parts
 
     def clear(self) -> None:
         """Remove all octets."""

@@ -136,7 +136,10 @@ class PolledSocket:
         0 if the stream has failed, too: ``send_all`` raises the reason.
         """
         try:
-            return os.writev(self._stream.socket.fileno(), buffers[:_MOST_BUFFERS])
+            number = self._stream.socket.fileno()
+            if len(buffers) == 1:
+                return os.write(number, buffers[0])  # takes two thirds of the time
+            return os.writev(number, buffers[:_MOST_BUFFERS])
         except (OSError, ValueError):  # a closed socket has no descriptor
             return 0
 

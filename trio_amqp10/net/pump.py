@@ -666,7 +666,7 @@ class Pump:
         assert self._socket is not None
         sent = self._socket.send(buffers)
         self._totals.octets_out += sent
-        if sent < sum(map(len, buffers)):
+        if sent < len(buffers[0]) or (len(buffers) > 1 and sent < sum(map(len, buffers))):
             self._unsent = unsent(buffers, sent)
             return False
         self._totals.writes += 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp10.wire.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
-from trio_amqp10.core.buffer_lists import gather
+from trio_amqp10.core.buffer_lists import LARGE
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 if TYPE_CHECKING:
@@ -166,11 +166,14 @@ class WriteBuffer:
         if not chunks:
             return []
         size = self.size if self._held is None else sum(map(len, chunks))
+        count = len(chunks)
         self._chunks = []
-        self._taken += len(chunks)
+        self._taken += count
         self.size -= size
         self.wrote = True
-        return gather(chunks, size) if self.finish is None else [self.finish(b"".join(chunks))]
+        if self.finish is not None:
+            return [self.finish(b"".join(chunks))]
+        return [b"".join(chunks)] if size < LARGE * count else chunks
 
     def clear(self) -> None:
         """Drop all frames."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.wire.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.wire.frames import FRAME_END, INITIATION, NEGOTIATION_MAX, frame_of, read_size
-from trio_amqp10.core.buffer_lists import gather
+from trio_amqp10.core.buffer_lists import LARGE
 from trio_amqp10.core.channel_engine import ChannelEngine
 from trio_amqp10.core.endpoint_role import EndpointRole
 from trio_amqp10.core.errors import LocalProtocolError
@@ -205,7 +205,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         if self.has_room and not had_room:
             self._touched.update(dict.fromkeys(self._channels.values()))
         if parts:
-            return gather(parts, size)
+            return [b"".join(parts)] if size < LARGE * len(parts) else parts
         return None if self.state is ConnectionState.CLOSED else []
 
     def has_output(self) -> bool:
