@@ -13,8 +13,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from .buffer_lists import LARGE
+
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .buffer_lists import Buffers
 
 
 class OutputQueue:
@@ -35,7 +39,7 @@ class OutputQueue:
     def __init__(self, bound: int, on_output: Callable[[], object]) -> None:
         self._bound: Final = bound
         self._on_output: Final = on_output
-        self._parts: list[bytes] = []
+        self._parts: Buffers = []
         self.size: int = 0
         self.answers: int = 0
         self.wrote: bool = False
@@ -67,11 +71,12 @@ class OutputQueue:
         self.size += len(octets)
         self.wrote = True
 
-    def take(self) -> bytes:
+    def take(self) -> Buffers:
         """Remove and return all octets."""
-        data = b"".join(self._parts)
-        self.clear()
-        return data
+        parts, size = self._parts, self.size
+        self._parts = []
+        self.size = self.answers = 0
+        return [b"".join(parts)] if size < LARGE * len(parts) else parts
 
     def clear(self) -> None:
         """Remove all octets."""

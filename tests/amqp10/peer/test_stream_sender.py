@@ -58,6 +58,20 @@ async def test_length_makes_one_data_section_and_none_makes_one_for_each_block()
         assert nothing == zero == (amqp.Data(b""),)
 
 
+async def test_last_block_and_the_end_leave_in_one_write() -> None:
+    async with sink() as (sender, service):
+        statistics = sender.session.connection.statistics
+        async with sender.stream() as body:
+            await body.send_all(b"one")
+            await wait_all_tasks_blocked()
+            before = statistics()["writes"]
+            await body.send_all(b"two")
+            await body.aclose()
+            await wait_all_tasks_blocked()
+            assert statistics()["writes"] == before + 1
+        assert service.got == [b"onetwo"]
+
+
 async def test_head_comes_before_the_body_and_the_footer_behind_it() -> None:
     seen = trio.Event()
 

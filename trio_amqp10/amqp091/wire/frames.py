@@ -107,14 +107,15 @@ class FrameFormat:
         """Return the head of a frame."""
         return self._head.pack(kind, channel, size)
 
-    def frame(self, kind: int, channel: int, payload: bytes) -> bytes:
+    def frame(self, kind: int, channel: int, payload: bytes | memoryview) -> bytes:
         """Return a whole frame."""
         return b"".join((self._pack(kind, channel, len(payload)), payload, _END))
 
     def body_frames(self, channel: int, body: bytes, largest: int) -> Iterator[bytes]:
         """Return the body frames of a content, none for an empty body (4.2.6.2)."""
+        view = memoryview(body)
         for start in range(0, len(body), largest):
-            yield self.frame(BODY, channel, body[start : start + largest])
+            yield self.frame(BODY, channel, view[start : start + largest])
 
 
 FRAMES: Final = FrameFormat()

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.amqp10.engine.session import Session
+    from trio_amqp10.core.buffer_lists import Buffers
 
     from .connection import DraftConnection
     from .sections import DraftSection
@@ -86,7 +87,7 @@ class FrameWriter(WriteBuffer):
         """
         self._translate(channel, body, bytes(payload))
 
-    def take(self) -> bytes:
+    def take(self) -> Buffers:
         """See ``WriteBuffer``; first write the dispositions that were gathered."""
         self.write_extents()
         return super().take()

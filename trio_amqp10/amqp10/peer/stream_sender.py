@@ -232,11 +232,12 @@ class StreamSender(trio.abc.SendStream):
         try:
             if self._left:
                 raise LocalProtocolError(f"{self._left} octets are missing of the length of this stream")
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.checkpoint_if_cancelled()
             await self._gone_out(out)
             _, footer = encode_around(self.message)
             out.append(footer if self._has_body else self._new_section(0) + footer)
             out.finish()
+            await trio.lowlevel.cancel_shielded_checkpoint()  # only now, so that one write has the end, too
             while not out.complete:
                 self._check(out)
                 await self._sender.wait()
