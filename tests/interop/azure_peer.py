@@ -1,6 +1,7 @@
 """azure-servicebus as a client of a container that stands in for the service; a process of its own, one JSON line.
 
-Its development emulator is dialled without TLS, at the port that is given; with ``--cafile``, the service over a WebSocket. Every connection begins with a token at ``$cbs``.
+Its development emulator is dialled without TLS, at the port that is given; with ``--cafile``, the service over a WebSocket.
+Every connection begins with a token at ``$cbs``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ REQUIREMENTS = [
         "row_01_request_for_anything_else_is_refused_in_http",
         mutants=(
             Change('_SUBPROTOCOL: Final = "amqp"', '_SUBPROTOCOL: Final = "mqtt"'),
-            Change("if _SUBPROTOCOL not in request.subprotocols:", "if False:"),
+            Change("if not {_SUBPROTOCOL, _DRAFT_SUBPROTOCOL} & {*request.subprotocols}:", "if False:"),
             Change(" or answer.subprotocol != _SUBPROTOCOL:", ":"),
         ),
     ),
