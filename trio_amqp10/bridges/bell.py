@@ -19,7 +19,7 @@ _SOME: Final = 64
 
 
 class Bell:
-    """What makes a loop of another thread wake.
+    """A descriptor that wakes a loop of another thread.
 
     Attributes:
         number: the descriptor that is readable from ``ring`` to ``silence``.

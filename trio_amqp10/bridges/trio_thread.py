@@ -90,7 +90,7 @@ class TrioThread:
             inbox.popleft()()
 
     def run_soon(self, work: Callable[[], None]) -> None:
-        """Call ``work()`` in the thread, after all that was passed before; as ``Host.run_soon``.
+        """Call ``work()`` in the thread, after all earlier calls; as ``Host.run_soon``.
 
         The bell is rung once for any number of calls; ``TrioToken.run_sync_soon`` makes a system call for each.
         """
