@@ -12,9 +12,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import asynccontextmanager, nullcontext, suppress
+from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, finalize
 
 import trio
 
@@ -24,6 +25,7 @@ from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
 from trio_amqp10.core.errors import LocalProtocolError
 
+from .bell import Bell
 from .portal import Block, Call, Portal, result_of, within
 from .sender_feed import PostedMessage, SenderFeed
 from .trio_thread import shared_thread
@@ -54,11 +56,9 @@ class Bridge:
     def __init__(self) -> None:
         self._loop: Loop = asyncio.get_running_loop()
         guest = _guests.get(self._loop)
-        self._is_guest = guest is not None
+        self._outbox = _outbox_of(self._loop) if guest is None else None
         host: Host = shared_thread() if guest is None else guest
         self.portal: Portal = Portal(host, self._loop.is_closed)
-        self._outbox: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
-        self._is_waking = False
 
     def check(self) -> Loop:
         """Return the loop of this connection.
@@ -78,22 +78,10 @@ class Bridge:
 
         This method is called in trio's thread.
         """
-        if self._is_guest:
+        if self._outbox is None:  # trio is a guest of this loop
             _end(done, value, failure)
-            return
-        self._outbox.append((done, value, failure))
-        if not self._is_waking:
-            self._is_waking = True
-            try:
-                self._loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:
-                self._outbox.clear()  # the loop is closed, and no task waits
-
-    def _deliver(self) -> None:
-        self._is_waking = False
-        outbox = self._outbox
-        while outbox:
-            _end(*outbox.popleft())
+        elif not self._loop.is_closed():  # otherwise no task waits
+            self._outbox.put(done, value, failure)
 
     async def run(self, function: Callable[[], Awaitable[T]], undo: Callable[[T], None] | None = None) -> T:
         """Await ``function()`` in trio.
@@ -131,6 +119,56 @@ def _end(done: asyncio.Future[Any], value: Any, failure: Exception | None) -> No
         done.set_result(value)
     else:
         done.set_exception(failure)
+
+
+class _Outbox:
+    """The results that trio's thread has for the tasks of one loop.
+
+    It has no reference to the loop, and lasts as long: a future on its way has one.
+    """
+
+    def __init__(self, loop: Loop) -> None:
+        self._results: deque[tuple[asyncio.Future[Any], Any, Exception | None]] = deque()
+        self._is_rung = False
+        self._bell: Bell | None = Bell()
+        try:
+            # In an empty context, which the loop would keep.
+            Context().run(loop.add_reader, self._bell.number, self._deliver)
+        except NotImplementedError:  # as by the loop of Windows
+            self._bell.close()
+            self._bell = None
+        else:
+            finalize(loop, self._bell.close).atexit = False  # trio's thread still runs then
+
+    def put(self, done: asyncio.Future[Any], value: Any, failure: Exception | None) -> None:
+        """End ``done`` soon, in the thread of its loop."""
+        self._results.append((done, value, failure))
+        if self._is_rung:
+            return
+        self._is_rung = True
+        if self._bell is not None:
+            self._bell.ring()
+        else:
+            with suppress(RuntimeError):  # the loop is closed, and no task waits
+                done.get_loop().call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        if self._bell is not None:
+            self._bell.silence()
+        self._is_rung = False  # before the results are taken: what comes later rings again
+        results = self._results
+        while results:
+            _end(*results.popleft())
+
+
+_outboxes: WeakKeyDictionary[Loop, _Outbox] = WeakKeyDictionary()
+
+
+def _outbox_of(loop: Loop) -> _Outbox:
+    found = _outboxes.get(loop)
+    if found is None:
+        found = _outboxes[loop] = _Outbox(loop)
+    return found
 
 
 class Opening(Generic[O]):

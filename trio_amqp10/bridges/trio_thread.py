@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-import socket
 import sys
 import threading
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 import trio
+
+from .bell import Bell
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ class TrioThread:
         self._inbox: deque[Callable[[], None]] = deque()
         self._is_rung = self._is_over = False
         self._lock = threading.RLock()  # of ``run_soon``, which a signal handler may call too
-        self._bell, self._push = socket.socketpair()  # trio waits for the first
+        self._bell = Bell()
         started: concurrent.futures.Future[None] = concurrent.futures.Future()
         # A daemon thread lets a program end that has not closed its connections.
         self._thread = threading.Thread(target=trio.run, args=(self._main, started), name="amqp", daemon=True)
@@ -73,15 +74,14 @@ class TrioThread:
             async with trio.open_nursery() as self.nursery:
                 started.set_result(None)
                 while True:
-                    await trio.lowlevel.wait_readable(self._bell)
-                    self._bell.recv(1)
+                    await trio.lowlevel.wait_readable(self._bell.number)
+                    self._bell.silence()
                     self._is_rung = False  # before the inbox is emptied: what comes later rings again
                     self._work()
         finally:
             with self._lock:
                 self._is_over = True
                 self._bell.close()
-                self._push.close()
             self._work()
 
     def _work(self) -> None:
@@ -90,9 +90,9 @@ class TrioThread:
             inbox.popleft()()
 
     def run_soon(self, work: Callable[[], None]) -> None:
-        """Call ``work()`` in the thread, after all that was passed before; as ``Host.run_soon``.
+        """Call ``work()`` in the thread, after all earlier calls; as ``Host.run_soon``.
 
-        One octet wakes the thread for any number of calls: ``TrioToken.run_sync_soon`` writes one for each.
+        The bell is rung once for any number of calls; ``TrioToken.run_sync_soon`` makes a system call for each.
         """
         with self._lock:
             if self._is_over:
@@ -100,7 +100,7 @@ class TrioThread:
             self._inbox.append(work)
             if not self._is_rung:
                 self._is_rung = True
-                self._push.send(b"\0")
+                self._bell.ring()
 
     def release(self) -> None:
         """Note, in the thread, that one user less needs it; end it after the last."""
