@@ -85,8 +85,7 @@ def _accepted(stream: trio.abc.Stream) -> AcceptedConnection:
         host=None,
         private=True,
         began=trio.current_time(),
-        scope=trio.CancelScope(),
-        on_opened=lambda: None,
+        opened=lambda: None,
         failures=HostLoginFailures(LoginFailures(None, trio.current_time), None),
     )
 

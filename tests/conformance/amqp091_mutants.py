@@ -398,7 +398,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     + _one("            window=self._prefetch,\n", "            window=None,\n")
     + _one("                    outlet.resize(count)\n", "                    pass\n"),
     "basic.consume-2": _one(
-        "    if tag in numbers.consumers or tag in numbers.asked:\n        raise ReplyError(",
+        "    if tag in numbers.consumers or tag in (numbers.asked or ()):\n        raise ReplyError(",
         "    if False:\n        raise ReplyError(",
     )
     + _one(
@@ -486,7 +486,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         '        self._roll_back()\n        self.reply(self.make("tx.rollback-ok"))\n',
         '        self.reply(self.make("tx.rollback-ok"))\n',
     )
-    + _one("        self._out = dict.fromkeys(sorted((*self._out, *self._settled)))\n", ""),
+    + _one("        self._out = dict.fromkeys(sorted((*self._out, *(self._settled or ()))))\n", ""),
     "3.1.3.1-1": _one(
         "        for name, kind in _FIRST:\n",
         "        for name, kind in [each for each in _FIRST if each[1] != 'direct']:\n",

@@ -84,7 +84,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "973, 1181, 1368": _each(
         (
-            "    if tag in numbers.consumers or tag in numbers.asked:\n        raise ReplyError(",
+            "    if tag in numbers.consumers or tag in (numbers.asked or ()):\n        raise ReplyError(",
             "    if False:\n        raise ReplyError(",
         ),
     ),

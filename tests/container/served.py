@@ -32,8 +32,7 @@ def accepted(stream: trio.abc.Stream, sasl: Server | None = None) -> AcceptedCon
         host=None,
         private=True,
         began=trio.current_time(),
-        scope=trio.CancelScope(),
-        on_opened=lambda: None,
+        opened=lambda: None,
         failures=HostLoginFailures(LoginFailures(None, trio.current_time), None),
         sasl=sasl,
     )

@@ -42,8 +42,8 @@ class AcceptedConnection:
         began: when it was accepted, on trio's clock.
         deadline: when ``opened`` must have been called, on trio's clock; infinite for never. A dialect that has not
             called it some seconds later is cancelled.
-        scope: the scope in which the connection is served; it has a deadline until ``opened`` is called.
-        on_opened: called by ``opened``.
+        opened: the dialect must call it once, when the peer is authenticated and let in. Until then the connection counts as
+            one of ``max_handshakes``, and may be closed to make room for others.
         failures: counts failed authentications from this host; call ``permits`` before each attempt.
         sasl: the users that may log in, as given to ``serve``; each dialect defines its type.
         allow_plaintext_password: whether passwords are accepted although ``private`` is False.
@@ -59,20 +59,11 @@ class AcceptedConnection:
     answered: bool = False
     began: float
     deadline: float = inf
-    scope: trio.CancelScope = field(repr=False)
-    on_opened: Callable[[], object]
+    opened: Callable[[], object]
     failures: HostLoginFailures
     sasl: Any = field(default=None, repr=False)
     allow_plaintext_password: bool = False
     pool: Pool | None = None
-
-    def opened(self) -> None:
-        """Note that the peer is authenticated and let in; the dialect must call it once.
-
-        Until then the connection counts as one of ``max_handshakes``, and may be closed to make room for others.
-        """
-        self.scope.deadline = inf
-        self.on_opened()
 
 
 class Dialect(Protocol):

@@ -609,7 +609,7 @@ class Settlement:
         link.unsettled = 0
 
     def _file(self) -> dict[SendingLink, list[int]]:
-        """Sort the deliveries sent since the last call by link; return the ids of each link.
+        """File the deliveries sent since the last call; return the ids of each link.
 
         Settled ones are removed from a list when they may be half of it.
         """
