@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.form_registry import Wants
     from trio_amqp10.broker.nodes.queue import Queue
     from trio_amqp10.broker.rights.rights_holder import SolePolicy
+    from trio_amqp10.net.pump import Pump
 
     from .link_end_base import LinkEnd
     from .protocol import Amqp10
@@ -108,7 +109,7 @@ class Amqp10Connection(ConnectedPeerBase):
     def __init__(self, container: Amqp10Container, connection: Connection) -> None:
         super().__init__(container)
         self.connection = connection
-        self.pump = connection.pump
+        self.pump: Pump = connection.pump
         connection.derive_deliveries(arriving)
         self.coordinator: Final = Coordinator(
             self,

@@ -5,7 +5,7 @@ Secrets of the SASL layer are never shown, only their size (5.3.3).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.wire.content import Properties
 from trio_amqp10.amqp091.wire.methods import Method
@@ -77,10 +77,10 @@ def fields_of(performative: Any) -> dict[str, str]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, tuple) and value and isinstance(value[0], Fragment):
-        return ", ".join(_shown(each) for each in cast("tuple[Fragment, ...]", value))
     if isinstance(value, Fragment):
         return f"Fragment({', '.join(f'{name}={text}' for name, text in fields_of(value).items())})"
+    if value.__class__ is tuple and value and isinstance(value[0], Fragment):
+        return f"({', '.join(map(_shown, value))})"
     return repr(value)
 
 
