@@ -275,8 +275,9 @@ async def read_all(theirs: socket.socket, size: int) -> bytes:
     theirs.setblocking(False)
     stream = trio.socket.from_stdlib_socket(theirs)
     octets = bytearray()
-    while len(octets) < size:
-        octets += await stream.recv(100_000)
+    with trio.fail_after(5):
+        while len(octets) < size:
+            octets += await stream.recv(100_000)
     return bytes(octets)
 
 
@@ -312,6 +313,7 @@ async def test_write_that_waits_for_room_ends_when_it_is_cancelled_or_the_stream
                 await wait_all_tasks_blocked()
                 theirs.close()
         await end.stream.aclose()
+        assert end.polled.send(buffers) == 0
         with pytest.raises(trio.ClosedResourceError):
             await end.polled.send_all(buffers)
 

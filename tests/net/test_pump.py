@@ -739,9 +739,10 @@ async def test_pump_writes_buffers_in_order_to_a_peer_that_reads_slowly(pair: Pa
             written += b"".join(frame)
             owner.pump.wake_writer()
             got += await theirs.receive_some(65_536)
-        while len(got) < len(written):
-            got += await theirs.receive_some(65_536)
-        await owner.pump.flushed()
+        with trio.fail_after(5):
+            while len(got) < len(written):
+                got += await theirs.receive_some(65_536)
+            await owner.pump.flushed()
         assert owner.pump._totals.octets_out == len(written)
         assert got == written
         await theirs.send_all(b"bye\n")
