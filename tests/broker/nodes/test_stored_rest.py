@@ -506,6 +506,38 @@ async def test_messages_expire_although_no_page_is_wanted(autojump_clock: MockCl
         assert len(queue_of(second, "dead")) == 3
 
 
+async def test_messages_that_expire_later_stay_in_the_store_until_then(autojump_clock: MockClock) -> None:
+    store = MemoryStore()
+
+    def wall() -> float:
+        return 1e9 + trio.current_time()
+
+    first = Container(store=store, wall_clock=wall)
+    first.add_queue("q")
+    for number in range(20):
+        ttl = {5: 3_000, 12: 60_000, 17: 20_000}.get(number)
+        await first.send("q", Message(number, durable=True, ttl=ttl))
+    with pages_of(3, 3):
+        second = Container(store=store, wall_clock=wall)
+        queue = second.add_queue("q")
+        async with second.connect():
+            await second.send("q", Message("short", durable=True, ttl=1_000))
+            await trio.sleep(2.9)
+            assert queue.held.rest is not None
+            assert (queue.held.rest.count, len(queue)) == (17, 20)
+            await trio.sleep(0.2)
+            assert queue.held.rest is None
+            assert len(queue) == 19
+            await trio.sleep(60)
+            assert len(queue) == 17
+        third = Container(store=store, wall_clock=wall)
+        queue = third.add_queue("q")
+        async with third.connect():
+            await trio.sleep(100)
+            assert queue.held.rest is not None
+            assert len(queue) == 17
+
+
 async def test_dead_letters_of_a_deleted_queue_are_all_its_messages() -> None:
     house = await stocked(7, dead_letter="dead")
     dead = house.container.add_queue("dead", durable=True)

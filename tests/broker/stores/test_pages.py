@@ -64,7 +64,7 @@ def totals_of(model: dict[int, Any]) -> dict[Any, PartTotals]:
         town: PartTotals(
             len(rows),
             sum(len(row[3]) for row in rows),
-            sum(row[4] is not None for row in rows),
+            min((row[4] for row in rows if row[4] is not None), default=None),
             min(row[2] for row in rows),
             max(row[2] for row in rows),
             max(row[2] & 1 for row in rows),
@@ -184,7 +184,7 @@ async def test_sqlite_store_of_an_earlier_version_gets_its_index_once(
     by_hand(path, "DROP INDEX parts_of_parcels")
     for _ in range(2):
         with SqliteStore(path) as store:
-            assert store.totals(PARCELS) == {"Ulm": PartTotals(2, 12, 0, 1, 2, 1)}
+            assert store.totals(PARCELS) == {"Ulm": PartTotals(2, 12, None, 1, 2, 1)}
     assert [record.getMessage() for record in caplog.records] == [
         f"the store {str(path)!r} is of an earlier version: it gets an index of its parcels"
     ]
@@ -214,9 +214,9 @@ async def test_rows_of_a_part_without_a_proper_name_are_read(town: str, tmp_path
     by_hand(path, f"UPDATE parcels SET town = {town} WHERE id > 2")
     with SqliteStore(path) as store:
         totals = store.totals(PARCELS)
-        assert totals.pop("Ulm") == PartTotals(2, 12, 0, 1, 2, 1)
+        assert totals.pop("Ulm") == PartTotals(2, 12, None, 1, 2, 1)
         ((name, of_name),) = totals.items()
-        assert of_name == PartTotals(3, 18, 0, 3, 5, 1)
+        assert of_name == PartTotals(3, 18, None, 3, 5, 1)
         assert [row[0] for row in read_all(store, name, 2)] == [3, 4, 5]
         assert [row[0] for row in read_all(store, "Ulm", 2)] == [1, 2]
 

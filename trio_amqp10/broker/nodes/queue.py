@@ -205,6 +205,8 @@ class Queue(Node):
         """Consumers and browsers that wait for the next page."""
         self._pages_at = math.inf
         """When a page that could not be read is read again."""
+        self._rest_expires = math.inf
+        """When the first message expires of those that the store had at the start."""
         self._deadline_timer = self._clock.deadline_timer(self._next_due, self._sweep_later)
         self._sweeps = False
         """Whether expired messages are left that a later turn will remove."""
@@ -686,8 +688,9 @@ class Queue(Node):
         most = self.held.take_head()
         if most:
             self.page_in_now(most)
-        if rest.expires:
-            self._fetch_page()
+        if rest.expires is not None:
+            self._rest_expires = self._clock.from_wall(rest.expires)
+            self._deadline_timer.schedule(self._rest_expires)
 
     def _page_in_needed(self) -> None:
         """Read all messages now, if a rule of the queue needs them."""
@@ -767,7 +770,7 @@ class Queue(Node):
             looking = each_in_turns(turns, iter(sorted(waiting, key=_by_priority)), self._look_on)
             turns.later(partial(take_steps, turns, looking))
         rest = self.held.rest
-        if rest is not None and rest.expires:
+        if rest is not None and rest.has_expired:
             self._fetch_page()
         if self.expires_at_head and self.held.deadlines.places:
             self._sweep_later()  # The first message may have expired.
@@ -1496,6 +1499,11 @@ class Queue(Node):
         if self._pages_at < math.inf and self._pages_at <= self._clock.now():
             self._pages_at = math.inf
             self._fetch_page()
+        if self._rest_expires < math.inf and self._rest_expires <= self._clock.now():
+            self._rest_expires = math.inf
+            if (rest := held.rest) is not None and rest.expires is not None:
+                rest.has_expired = True
+                self._fetch_page()
         if self._unused_since is not None and self._end_of_use() <= self._clock.now():
             self._go()
 
@@ -1533,7 +1541,8 @@ class Queue(Node):
             return self._clock.now()
         held_until = math.inf if self._held_until is None else self._held_until
         return min(
-            *(self._next_expiry(), self.held.delayed.next(), self._end_of_use(), held_until), self._pages_at
+            *(self._next_expiry(), self.held.delayed.next(), self._end_of_use(), held_until),
+            *(self._pages_at, self._rest_expires),
         )
 
     def _next_expiry(self) -> float:

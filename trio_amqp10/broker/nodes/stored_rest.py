@@ -57,7 +57,9 @@ class StoredRest:
         reading: identifies the page that is being read; None if there is none.
         run: identifies the ``trio.run`` in which that began.
         rank: the rank of all its messages; None if they have several.
-        expires: whether some of its messages expire.
+        expires: when the first of those that the store had at the start expires, in milliseconds since 1970; 0 if that is damaged;
+            None if none of them expires.
+        has_expired: whether that time has passed, so that all pages are read.
         highest: the highest sequence number of a message that the store had at the start.
     """
 
@@ -68,6 +70,7 @@ class StoredRest:
         "ahead",
         "count",
         "expires",
+        "has_expired",
         "highest",
         "is_read",
         "octets",
@@ -89,7 +92,9 @@ class StoredRest:
         self.reading: object | None = None
         self.run: object | None = None
         self.rank: int | None = _rank_of(totals)
-        self.expires: bool = totals.marked > 0
+        lowest = totals.lowest
+        self.expires: int | None = lowest if lowest is None or isinstance(lowest, int) else 0
+        self.has_expired: bool = False
         # A damaged place may have any number here; no valid one is as large as this limit.
         self.highest: int = min(totals.highest, 1 << SHIFT - 1)
 
@@ -99,7 +104,7 @@ class StoredRest:
 
         ``ahead`` are the keys of its messages in memory.
         """
-        rest = cls(store, table, address, PartTotals(0, 0, 0, order, order, 0))
+        rest = cls(store, table, address, PartTotals(0, 0, None, order, order, 0))
         rest.ahead = ahead
         rest.position = order, 0
         return rest

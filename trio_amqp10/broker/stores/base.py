@@ -67,7 +67,7 @@ class Division(NamedTuple):
         part: the part that a row belongs to.
         place: the place of a row in its part.
         weight: the octets that are summed up for each part.
-        marked: the rows with a value in this column are counted.
+        marked: the column whose lowest value is found for each part.
         bits: the bits of a place whose highest value is found for each part.
     """
 
@@ -119,14 +119,14 @@ class PartTotals(NamedTuple):
     Attributes:
         rows: the number of its rows.
         octets: the octets in its column ``Division.weight``.
-        marked: the number of its rows with a value in the column ``Division.marked``.
+        lowest: the lowest value in the column ``Division.marked``; None if it has none.
         first, last: the lowest and the highest place.
         highest: the highest value of ``Division.bits`` of a place.
     """
 
     rows: int
     octets: int
-    marked: int
+    lowest: Cell
     first: Cell
     last: Cell
     highest: int

@@ -40,7 +40,7 @@ class MemoryStore:
         found: dict[Cell, PartTotals] = {}
         for row in self.rows(table):
             part, place, weight, marked, bits = _divided(table, row)
-            one = PartTotals(1, len(weight), marked is not None, place, place, place & bits)
+            one = PartTotals(1, len(weight), marked, place, place, place & bits)
             there: Any = found.get(part)
             found[part] = one if there is None else _sum_of(there, one)
         return found
@@ -120,7 +120,7 @@ def _sum_of(one: Any, other: Any) -> PartTotals:
     return PartTotals(
         one.rows + other.rows,
         one.octets + other.octets,
-        one.marked + other.marked,
+        min((each for each in (one.lowest, other.lowest) if each is not None), default=None),
         min(one.first, other.first),
         max(one.last, other.last),
         max(one.highest, other.highest),

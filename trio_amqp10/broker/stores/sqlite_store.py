@@ -292,7 +292,7 @@ class SqliteStore:
         assert table.division is not None
         part, place, weight, marked, bits = table.division
         rows: list[Any] = self._found(
-            f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), count({marked}), min({place}), max({place}), "
+            f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), min({marked}), min({place}), max({place}), "
             f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {index_of(table)} GROUP BY 1"
         )
         return {part: PartTotals(*totals) for part, *totals in rows}
