@@ -66,7 +66,7 @@ class _Octets(NamedTuple):
 
     time: float
     direction: Direction
-    octets: bytes
+    octets: bytes | memoryview
     begins_frame: bool
     left_out: int = 0
 
@@ -212,7 +212,8 @@ class FrameWatch:
         pace, most = Pace(), self._number + _MOST_SPLIT
         while self._waiting and self._number < most:
             given = self._waiting.popleft()
-            step, rest = given.octets[:_STEP], given.octets[_STEP:]
+            octets = memoryview(given.octets)  # A slice copies nothing.
+            step, rest = bytes(octets[:_STEP]), octets[_STEP:]
             if rest:
                 self._waiting.appendleft(_Octets(given.time, given.direction, rest, begins_frame=False))
             self._waiting_octets -= len(step)
