@@ -130,9 +130,9 @@ class Reception:
 
 
 class _Opened:
-    """The function that a dialect calls when it has opened a connection: takes the deadline off its scope.
+    """The function that a dialect calls when it has opened a connection.
 
-    A fifth of the size of a ``partial``, for as long as the connection lives.
+    The scope of the connection has no deadline from then on. A fifth of the size of a ``partial``, for as long as the connection lives.
     """
 
     __slots__ = ("_on_opened", "_scope")
