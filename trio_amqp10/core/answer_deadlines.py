@@ -63,8 +63,7 @@ class AwaitedAnswers:
 
         Use it while the peer cannot answer, or its answers are not read.
         """
-        if reason not in self._held:
-            self._held = (*self._held, reason)
+        self._held = tuple(dict.fromkeys((*self._held, reason)))
 
     def go_on(self, reason: str) -> None:
         """Restart the time-outs of all answers, if no other reason holds them."""

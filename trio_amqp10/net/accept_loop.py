@@ -130,9 +130,9 @@ class Reception:
 
 
 class _Opened:
-    """The function that a dialect calls when it has opened a connection.
+    """The call by which a dialect reports that it has opened a connection.
 
-    The scope of the connection has no deadline from then on. A fifth of the size of a ``partial``, for as long as the connection lives.
+    It takes the deadline off the scope. A fifth of the size of a ``partial``, for as long as the connection lives.
     """
 
     __slots__ = ("_on_opened", "_scope")

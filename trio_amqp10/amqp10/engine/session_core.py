@@ -164,8 +164,7 @@ class SessionCore(Lifecycle, ABC):
         if link is None:
             self._owes_flow = True
         elif link.state not in WITH_HANDLE:
-            if self._later_flows is None:
-                self._later_flows = {}
+            self._later_flows = self._later_flows or {}
             self._later_flows[link] = None
             return
         else:
