@@ -140,7 +140,7 @@ class PolledSocket:
             if len(buffers) == 1:
                 return os.write(number, buffers[0])  # takes two thirds of the time
             return os.writev(number, buffers[:_MOST_BUFFERS])
-        except (OSError, ValueError):  # a closed socket has no descriptor
+        except OSError:
             return 0
 
     async def send_all(self, buffers: Buffers) -> None:
