@@ -288,7 +288,7 @@ async def test_buffers_are_written_as_far_as_there_is_room_and_the_rest_later() 
         assert 0 < sent < len(b"".join(buffers))
         assert end.polled.send(buffers) == 0
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(end.polled.send_all, unsent(buffers, sent))
+            nursery.start_soon(end.stream.send_all, b"".join(unsent(buffers, sent)))
             assert await read_all(theirs, len(b"".join(buffers))) == b"".join(buffers)
 
 
@@ -296,26 +296,8 @@ async def test_more_buffers_than_one_call_takes_are_written_in_order() -> None:
     buffers: Buffers = [bytes([number % 256]) for number in range(3000)]
     with ends() as [(end, theirs)]:
         assert end.polled.send(buffers) == 1024
-        await end.polled.send_all(unsent(buffers, 1024))
+        await end.stream.send_all(b"".join(unsent(buffers, 1024)))
         assert await read_all(theirs, 3000) == b"".join(buffers)
-
-
-async def test_write_that_waits_for_room_ends_when_it_is_cancelled_or_the_stream_fails() -> None:
-    buffers = full(200)
-    with ends() as [(end, theirs)]:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(end.polled.send_all, buffers)
-            await wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-        with pytest.RaisesGroup(trio.BrokenResourceError):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(end.polled.send_all, buffers)
-                await wait_all_tasks_blocked()
-                theirs.close()
-        await end.stream.aclose()
-        assert end.polled.send(buffers) == 0
-        with pytest.raises(trio.ClosedResourceError):
-            await end.polled.send_all(buffers)
 
 
 async def say_hello() -> bytes:

@@ -27,8 +27,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.core.buffer_lists import unsent
-
 from .waiters import Waiter
 
 if TYPE_CHECKING:
@@ -133,7 +131,7 @@ class PolledSocket:
     def send(self, buffers: Buffers) -> int:
         """Write as many octets as the system takes now, and return their number.
 
-        0 if the stream has failed, too: ``send_all`` raises the reason.
+        0 if the stream has failed, too: its own ``send_all`` raises the reason.
         """
         try:
             number = self._stream.socket.fileno()
@@ -142,20 +140,6 @@ class PolledSocket:
             return os.writev(number, buffers[:_MOST_BUFFERS])
         except OSError:
             return 0
-
-    async def send_all(self, buffers: Buffers) -> None:
-        """Write all octets, as the system takes them.
-
-        Raises:
-            trio.BrokenResourceError: the stream has failed.
-            trio.ClosedResourceError: the stream is closed.
-
-        Cancelled: it is not known how many octets were written.
-        """
-        while buffers:
-            first, *rest = buffers
-            await self._stream.send_all(first)  # waits for room, and raises the reason of a failure
-            buffers = unsent(rest, self.send(rest))
 
 
 def polled_socket(

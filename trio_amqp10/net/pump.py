@@ -734,10 +734,7 @@ class Pump:
         self._sending = True
         self._had_last_words = self.failure is not None
         try:
-            if self._socket is None:
-                await self._stream.send_all(b"".join(buffers))
-            else:
-                await self._socket.send_all(buffers)
+            await self._stream.send_all(b"".join(buffers))
         except Exception as lost:  # as in ``_read``
             self._lose(lost)
             return False
