@@ -32,8 +32,6 @@ from .waiters import Waiter
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from trio_amqp10.core.buffer_lists import Buffers
-
 _log = logging.getLogger("trio_amqp10.pump")
 
 _select: Final[Any] = select
@@ -41,9 +39,6 @@ _select: Final[Any] = select
 
 _MOST: Final = 64
 """The most sockets that are read in one pass."""
-
-_MOST_BUFFERS: Final = 1024
-"""The most buffers of one write, on Linux (IOV_MAX)."""
 
 _SECONDS: Final = 0.001
 """Seconds of reading in one pass, after which other tasks run."""
@@ -128,16 +123,13 @@ class PolledSocket:
         except OSError as failure:
             raise trio.BrokenResourceError(f"socket connection broken: {failure}") from failure
 
-    def send(self, buffers: Buffers) -> int:
+    def send(self, data: bytes) -> int:
         """Write as many octets as the system takes now, and return their number.
 
         0 if the stream has failed, too: its own ``send_all`` raises the reason.
         """
         try:
-            number = self._stream.socket.fileno()
-            if len(buffers) == 1:
-                return os.write(number, buffers[0])  # takes two thirds of the time
-            return os.writev(number, buffers[:_MOST_BUFFERS])
+            return os.write(self._stream.socket.fileno(), data)
         except OSError:
             return 0
 
