@@ -16,14 +16,11 @@ import trio
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.core.buffer_lists import unsent
 from trio_amqp10.net import poller as poller_module
 from trio_amqp10.net.poller import PolledSocket, polled_socket
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-
-    from trio_amqp10.core.buffer_lists import Buffers
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="only Linux has epoll")
 
@@ -53,7 +50,7 @@ class End:
 
     def write(self) -> None:
         self.names.append(NAME.get())
-        self.out = self.out[self.polled.send([self.out]) :]
+        self.out = self.out[self.polled.send(self.out) :]
 
 
 @contextmanager
@@ -100,11 +97,11 @@ async def test_end_of_a_stream_and_its_failure_are_seen() -> None:
     with ends() as [(end, theirs)]:
         theirs.close()
         assert end.polled.receive(10) == b""
-        assert end.polled.send([b"x"]) == 0
+        assert end.polled.send(b"x") == 0
         end.stream.socket.close()
         with pytest.raises(trio.BrokenResourceError, match="Bad file descriptor"):
             end.polled.receive(10)
-        assert end.polled.send([b"x"]) == 0
+        assert end.polled.send(b"x") == 0
         assert not end.polled.watch()
 
 
@@ -144,7 +141,7 @@ async def test_call_while_sockets_are_written_is_not_lost() -> None:
         left = [b"three", b"two", b"one"]
 
         def write_one() -> None:
-            end.polled.send([left.pop()])
+            end.polled.send(left.pop())
             if left:
                 end.polled.write_soon()
 
@@ -263,59 +260,6 @@ def test_socket_is_read_and_written_after_the_main_task_has_ended() -> None:
 
     trio.run(main)
     assert got == [[b"last words", b"answer"]]
-
-
-def full(count: int) -> Buffers:
-    """Make different buffers, more than a socket takes at once."""
-    return [number.to_bytes(4, "big") * 4096 for number in range(count)]
-
-
-async def read_all(theirs: socket.socket, size: int) -> bytes:
-    """Read so many octets."""
-    theirs.setblocking(False)
-    stream = trio.socket.from_stdlib_socket(theirs)
-    octets = bytearray()
-    with trio.fail_after(5):
-        while len(octets) < size:
-            octets += await stream.recv(100_000)
-    return bytes(octets)
-
-
-async def test_buffers_are_written_as_far_as_there_is_room_and_the_rest_later() -> None:
-    buffers = full(200)
-    with ends() as [(end, theirs)]:
-        sent = end.polled.send(buffers)
-        assert 0 < sent < len(b"".join(buffers))
-        assert end.polled.send(buffers) == 0
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(end.polled.send_all, unsent(buffers, sent))
-            assert await read_all(theirs, len(b"".join(buffers))) == b"".join(buffers)
-
-
-async def test_more_buffers_than_one_call_takes_are_written_in_order() -> None:
-    buffers: Buffers = [bytes([number % 256]) for number in range(3000)]
-    with ends() as [(end, theirs)]:
-        assert end.polled.send(buffers) == 1024
-        await end.polled.send_all(unsent(buffers, 1024))
-        assert await read_all(theirs, 3000) == b"".join(buffers)
-
-
-async def test_write_that_waits_for_room_ends_when_it_is_cancelled_or_the_stream_fails() -> None:
-    buffers = full(200)
-    with ends() as [(end, theirs)]:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(end.polled.send_all, buffers)
-            await wait_all_tasks_blocked()
-            nursery.cancel_scope.cancel()
-        with pytest.RaisesGroup(trio.BrokenResourceError):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(end.polled.send_all, buffers)
-                await wait_all_tasks_blocked()
-                theirs.close()
-        await end.stream.aclose()
-        assert end.polled.send(buffers) == 0
-        with pytest.raises(trio.ClosedResourceError):
-            await end.polled.send_all(buffers)
 
 
 async def say_hello() -> bytes:

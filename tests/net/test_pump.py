@@ -23,8 +23,6 @@ from trio_amqp10.net.waiters import Waiter
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
-    from trio_amqp10.core.buffer_lists import Buffers
-
 PATIENCE = 10.0
 KINDS = ["memory", "socket", "polled socket"]
 
@@ -130,29 +128,11 @@ class Lines:
         return touched
 
 
-class Gathering(Lines):
-    """The same dialect, which returns its octets as buffers: those of ``large``, then its answers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.large: Buffers = []
-
-    def has_output(self) -> bool:
-        return bool(self.large) or super().has_output()
-
-    def buffers_to_send(self) -> Buffers | None:
-        large, self.large = self.large, []
-        octets = self.data_to_send()
-        return [*large, octets] if octets else large or (None if octets is None else [])
-
-
 class Owner:
     """The owner of a pump, which stores events and counts calls of ``on_over``."""
 
-    def __init__(
-        self, stream: trio.abc.Stream, *, write_stall: float | None = 30.0, engine: Lines | None = None
-    ) -> None:
-        self.engine = engine or Lines()
+    def __init__(self, stream: trio.abc.Stream, *, write_stall: float | None = 30.0) -> None:
+        self.engine = Lines()
         self.events: list[str] = []
         self.overs = 0
         self.pump = Pump(self.engine, stream, self.events.append, self.on_over, write_stall)
@@ -725,43 +705,6 @@ async def test_pump_asks_once_for_octets_that_the_engine_reports_while_it_return
         assert await read(theirs) == b"word"
         await wait_all_tasks_blocked()
         assert len(asked) == 1
-
-
-async def test_pump_writes_buffers_in_order_to_a_peer_that_reads_slowly(pair: Pair) -> None:
-    ours, theirs = pair
-    engine = Gathering()
-    owner = Owner(ours, engine=engine)
-    written, got = bytearray(), bytearray()
-    async with owner.running():
-        for number in range(20):
-            frame: Buffers = [b"head %d" % number, memoryview(bytes([number]) * 300_000), b"end"]
-            engine.large += frame
-            written += b"".join(frame)
-            owner.pump.wake_writer()
-            got += await theirs.receive_some(65_536)
-        with trio.fail_after(5):
-            while len(got) < len(written):
-                got += await theirs.receive_some(65_536)
-            await owner.pump.flushed()
-        assert owner.pump._totals.octets_out == len(written)
-        assert got == written
-        await theirs.send_all(b"bye\n")
-        assert await read(theirs) == b"BYE\n"
-
-
-async def test_pump_ends_when_buffers_cannot_be_written_any_more(sockets: Pair) -> None:
-    ours, theirs = sockets
-    engine = Gathering()
-    owner = Owner(ours, engine=engine)
-    async with owner.running():
-        engine.large = [bytes(1000)] * 3000
-        owner.pump.wake_writer()
-        await read(theirs)
-        await trio.aclose_forcefully(theirs)
-        engine.large += [bytes(1000)]
-        owner.pump.wake_writer()
-        await owner.pump.finished.wait()
-    assert isinstance(owner.pump.failure, trio.BrokenResourceError)
 
 
 async def test_pump_waits_for_an_engine_that_may_have_output_and_has_none(pair: Pair) -> None:

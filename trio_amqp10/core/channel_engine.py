@@ -13,14 +13,12 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from .answer_deadlines import AwaitedAnswers
-from .buffer_lists import joined
 from .heartbeats import Heartbeats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import Enum
 
-    from .buffer_lists import Buffers
     from .endpoint_role import EndpointRole
     from .errors import RemoteProtocolError
     from .partial_pool import Pool
@@ -287,16 +285,8 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
         self._lose_channels()
         self._note_output()  # the writer must also learn that no more output will come
 
-    def data_to_send(self) -> bytes | None:
-        """Return what ``buffers_to_send`` returns, in one piece."""
-        return joined(self.buffers_to_send())
-
-    @abstractmethod
-    def buffers_to_send(self) -> Buffers | None:
-        """Return octets for the transport; None if there will be no more."""
-
     def _note_output(self) -> None:
-        """Tell the pump that ``buffers_to_send`` has something to return."""
+        """Tell the pump that ``data_to_send`` has something to return."""
         if self.on_output is not None:
             self.on_output()
 

@@ -13,12 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from .buffer_lists import LARGE
-
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from .buffer_lists import Buffers
 
 
 class OutputQueue:
@@ -39,7 +35,7 @@ class OutputQueue:
     def __init__(self, bound: int, on_output: Callable[[], object]) -> None:
         self._bound: Final = bound
         self._on_output: Final = on_output
-        self._parts: Buffers = []
+        self._parts: list[bytes] = []
         self.size: int = 0
         self.answers: int = 0
         self.wrote: bool = False
@@ -71,12 +67,11 @@ class OutputQueue:
         self.size += len(octets)
         self.wrote = True
 
-    def take(self) -> Buffers:
+    def take(self) -> bytes:
         """Remove and return all octets."""
-        parts, size = self._parts, self.size
-        self._parts = []
-        self.size = self.answers = 0
-        return [b"".join(parts)] if size < LARGE * len(parts) else parts
+        data = b"".join(self._parts)
+        self.clear()
+        return data
 
     def clear(self) -> None:
         """Remove all octets."""

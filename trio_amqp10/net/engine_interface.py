@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from trio_amqp10.core.buffer_lists import Buffers
-
 
 class Wakeable(Protocol):
     """An object that the engine touched, such as a link or a channel."""
@@ -25,10 +23,9 @@ class Wakeable(Protocol):
 class Engine(Protocol):
     """One connection, in any dialect. Times are seconds on the caller's clock.
 
-    An engine may offer four further methods: ``BrakingEngine.wants_data``, without which all input is read at once;
-    ``ClosedByPeerEngine.awaits_eof``, without which the stream is closed as soon as ``data_to_send`` returns None;
-    ``GatheringEngine.buffers_to_send``, which is called in place of ``data_to_send``; and ``WatchableEngine.unread_input``, without
-    which the frames of the peer cannot be watched.
+    An engine may offer three further methods: ``BrakingEngine.wants_data``, without which all input is read at once;
+    ``ClosedByPeerEngine.awaits_eof``, without which the stream is closed as soon as ``data_to_send`` returns None; and
+    ``WatchableEngine.unread_input``, without which the frames of the peer cannot be watched.
 
     Attributes:
         on_output: called each time ``data_to_send`` begins to have something to return, whichever call of the engine caused
@@ -93,17 +90,6 @@ class Engine(Protocol):
 
     def take_touched(self) -> Iterable[Wakeable]:
         """Return the objects that changed since the last call, to be woken."""
-        ...
-
-
-class GatheringEngine(Engine, Protocol):
-    """An engine that does not copy large payloads to put them behind their heads."""
-
-    def buffers_to_send(self) -> Buffers | None:
-        """Return what ``data_to_send`` would, as a list of buffers.
-
-        The list is the caller's. The octets stay as they are until they are written.
-        """
         ...
 
 

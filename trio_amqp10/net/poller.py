@@ -27,14 +27,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.core.buffer_lists import unsent
-
 from .waiters import Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from trio_amqp10.core.buffer_lists import Buffers
 
 _log = logging.getLogger("trio_amqp10.pump")
 
@@ -43,9 +39,6 @@ _select: Final[Any] = select
 
 _MOST: Final = 64
 """The most sockets that are read in one pass."""
-
-_MOST_BUFFERS: Final = 1024
-"""The most buffers of one write, on Linux (IOV_MAX)."""
 
 _SECONDS: Final = 0.001
 """Seconds of reading in one pass, after which other tasks run."""
@@ -130,32 +123,15 @@ class PolledSocket:
         except OSError as failure:
             raise trio.BrokenResourceError(f"socket connection broken: {failure}") from failure
 
-    def send(self, buffers: Buffers) -> int:
+    def send(self, data: bytes) -> int:
         """Write as many octets as the system takes now, and return their number.
 
-        0 if the stream has failed, too: ``send_all`` raises the reason.
+        0 if the stream has failed, too: its own ``send_all`` raises the reason.
         """
         try:
-            number = self._stream.socket.fileno()
-            if len(buffers) == 1:
-                return os.write(number, buffers[0])  # takes two thirds of the time
-            return os.writev(number, buffers[:_MOST_BUFFERS])
-        except (OSError, ValueError):  # a closed socket has no descriptor
+            return os.write(self._stream.socket.fileno(), data)
+        except OSError:
             return 0
-
-    async def send_all(self, buffers: Buffers) -> None:
-        """Write all octets, as the system takes them.
-
-        Raises:
-            trio.BrokenResourceError: the stream has failed.
-            trio.ClosedResourceError: the stream is closed.
-
-        Cancelled: it is not known how many octets were written.
-        """
-        while buffers:
-            first, *rest = buffers
-            await self._stream.send_all(first)  # waits for room, and raises the reason of a failure
-            buffers = unsent(rest, self.send(rest))
 
 
 def polled_socket(

@@ -50,7 +50,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from trio_amqp10.core.buffer_lists import unsent
 from trio_amqp10.core.errors import AmqpError, LocalProtocolError
 
 from .frame_logging import new_frame_log
@@ -61,8 +60,6 @@ from .waiters import OneShotEvent, Waiter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-
-    from trio_amqp10.core.buffer_lists import Buffers
 
     from .engine_interface import Engine, Wakeable
     from .frame_logging import Tap
@@ -135,18 +132,6 @@ def _always() -> bool:
     return True
 
 
-def _in_one_piece(engine: Engine) -> Callable[[], Buffers | None]:
-    """Make ``buffers_to_send`` for an engine that offers only ``data_to_send``."""
-
-    def buffers_to_send() -> Buffers | None:
-        data = engine.data_to_send()
-        if data is None:
-            return None
-        return [data] if data else []
-
-    return buffers_to_send
-
-
 class Pump:
     """One engine on one stream.
 
@@ -167,7 +152,6 @@ class Pump:
     __slots__ = (
         "_awaits_eof",
         "_brake",
-        "_buffers_to_send",
         "_collecting",
         "_due",
         "_ended_at",
@@ -229,16 +213,13 @@ class Pump:
         self._idle = False
         self._lost = False
         self._wants_data: Callable[[], bool] = getattr(engine, "wants_data", _always)
-        self._buffers_to_send: Callable[[], Buffers | None] = getattr(
-            engine, "buffers_to_send", None
-        ) or _in_one_piece(engine)
         self._awaits_eof: Callable[[], bool] | None = getattr(engine, "awaits_eof", None)
         self._held_back = False  # the reader waits in ``_brake``, because the engine wants no data
         self._brake = Waiter()
         self._flushed = Waiter()
         self._sleeper = Waiter()
         self._socket: PolledSocket | None = None  # None: the stream needs tasks to be read and written
-        self._unsent: Buffers = []  # octets of a write for which the socket had no room
+        self._unsent: bytes = b""  # octets of a write for which the socket had no room
         self._reader: trio.CancelScope | None = None  # None: the poller watches the socket instead
         self._reading = True
         self._turn = ReadTurn()
@@ -639,9 +620,9 @@ class Pump:
         Idle means that the writer was not woken for ``patience`` seconds: then it ends, and ``_rests`` is set.
         """
         with self._shield() as scope:
-            while not self._stopped and (buffers := self._octets()) is not None:
-                if buffers:
-                    if not await self._send(buffers):
+            while not self._stopped and (data := self._octets()) is not None:
+                if data:
+                    if not await self._send(data):
                         return
                     if self._woken or self._engine.has_output():
                         continue
@@ -664,9 +645,9 @@ class Pump:
         if not self._rests:
             return  # ``cancel`` has started a writer since ``wake_writer``
         try:
-            buffers = None if self._stopped or self.failure is not None else self._octets()
-            if buffers is not None and self._is_sent(buffers):
-                if self._woken or (buffers and self._engine.has_output()):
+            data = None if self._stopped or self.failure is not None else self._octets()
+            if data is not None and self._is_sent(data):
+                if self._woken or (data and self._engine.has_output()):
                     self.wake_writer()
                 else:
                     self._rest_until(self._due_in_engine())
@@ -675,15 +656,15 @@ class Pump:
             self._break(bug)
         self._resume(0.0)
 
-    def _is_sent(self, buffers: Buffers) -> bool:
+    def _is_sent(self, data: bytes) -> bool:
         """Send octets, if there are any; return whether the socket took all of them."""
-        if not buffers:
+        if not data:
             return True
         assert self._socket is not None
-        sent = self._socket.send(buffers)
+        sent = self._socket.send(data)
         self._totals.octets_out += sent
-        if sent < len(buffers[0]) or (len(buffers) > 1 and sent < sum(map(len, buffers))):
-            self._unsent = unsent(buffers, sent)
+        if sent < len(data):
+            self._unsent = data[sent:]
             return False
         self._totals.writes += 1
         return True
@@ -719,32 +700,30 @@ class Pump:
             self._writer.cancel()
         return self._writer
 
-    def _octets(self) -> Buffers | None:
-        """Return the octets to write, as ``buffers_to_send`` does."""
+    def _octets(self) -> bytes | None:
+        """Return the octets to write, as ``data_to_send`` does."""
         self._woken = False
         self._idle = False
         if self._unsent:
-            rest, self._unsent = self._unsent, []
-            return rest
+            unsent, self._unsent = self._unsent, b""
+            return unsent
         began = self._turn.began()
         self._collecting = True
-        buffers = self._buffers_to_send()
+        data = self._engine.data_to_send()
         self._collecting = self._woken = False
         if self._rest is None:
             self._wake(self._engine.take_touched())
-        if not buffers:
+        if not data:
             self._turn.turns.end()
         else:
             self._turn.charge(began)
-            if self._taps:
-                data = b"".join(buffers)
-                for tap in self._taps:
-                    tap.written(data)
+            for tap in self._taps:
+                tap.written(data)
         if self._held_back:
             self._brake.wake()  # octets that waited here may be why the engine wanted no data
-        return buffers
+        return data
 
-    async def _send(self, buffers: Buffers) -> bool:
+    async def _send(self, data: bytes) -> bool:
         """Write all of it; return False if the transport has failed."""
         now = trio.current_time()
         self._due = now + self._write_stall
@@ -752,17 +731,14 @@ class Pump:
         self._sending = True
         self._had_last_words = self.failure is not None
         try:
-            if self._socket is None:
-                await self._stream.send_all(b"".join(buffers))
-            else:
-                await self._socket.send_all(buffers)
+            await self._stream.send_all(data)
         except Exception as lost:  # as in ``_read``
             self._lose(lost)
             return False
         finally:
             self._sending = False
         self._totals.writes += 1
-        self._totals.octets_out += sum(map(len, buffers))
+        self._totals.octets_out += len(data)
         return True
 
     def _lingers(self) -> bool:

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp091.engine.channel import Channel as EngineChannel
     from trio_amqp10.amqp091.engine.events import Event
-    from trio_amqp10.core.buffer_lists import Buffers
     from trio_amqp10.net.recovery_base import RecoveryBase
 
 DEFAULT_PREFETCH = 100
@@ -90,13 +89,13 @@ class ClientEngine(Engine):
         self.unflushed: dict[ConnectionChannel, None] = {}
         self.lost_in: ConnectionState | None = None
 
-    def buffers_to_send(self) -> Buffers | None:
+    def data_to_send(self) -> bytes | None:
         """Write pending acknowledgements, then return the octets to send."""
         if self.unflushed:
             for channel in self.unflushed:
                 channel.flush_acks()
             self.unflushed.clear()
-        return super().buffers_to_send()
+        return super().data_to_send()
 
     def has_output(self) -> bool:
         """Whether there is something to send, pending acknowledgements included."""

@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp091 import spec
     from trio_amqp10.amqp091.wire.fields import Letters
     from trio_amqp10.amqp091.wire.methods import Method, MethodTable, Plan
-    from trio_amqp10.core.buffer_lists import Buffers
 
     from .events import Event
     from .profile import Profile
@@ -241,17 +240,17 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         """Whether the peer must end the transport, because we sent connection.close-ok."""
         return self._answered_close
 
-    def buffers_to_send(self) -> Buffers | None:
+    def data_to_send(self) -> bytes | None:
         """Return octets for the transport; None when there will be none any more."""
         output = self.output
         if not output:
-            return None if self.state is ConnectionState.CLOSED else []
+            return None if self.state is ConnectionState.CLOSED else b""
         if not output.has_room:
             self._touched.update(dict.fromkeys(self._channels.values()))
         return output.take()
 
     def has_output(self) -> bool:
-        """Whether ``buffers_to_send`` may return more than an empty list."""
+        """Whether ``data_to_send`` may return more than ``b""``."""
         return bool(self.output) or self.state is ConnectionState.CLOSED
 
     def handle_timer(self, now: float) -> None:

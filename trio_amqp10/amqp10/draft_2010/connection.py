@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.frame_reader import FrameReader
     from trio_amqp10.amqp10.engine.session import Session
     from trio_amqp10.amqp10.engine.write_buffer import WriteBuffer
-    from trio_amqp10.core.buffer_lists import Buffers
 
 NAME: Final = "1.0-draft-2010"
 """The name of the dialect in options."""
@@ -122,7 +121,7 @@ class DraftConnection(Connection):
         elif pool is not None and not pool.relieve(self.context):
             self.context.drop_largest(str(pool))
 
-    def buffers_to_send(self) -> Buffers | None:
+    def data_to_send(self) -> bytes | None:
         """See ``Connection``; first end the sessions with a failed link, and grant credit."""
         while self.ending:
             session, _ = self.ending.popitem()
@@ -132,7 +131,7 @@ class DraftConnection(Connection):
         for session in self.channels.ours.values():
             if session.state is SessionState.MAPPED and credit_of(session).is_due():
                 self.frame_writer.write_credit(session)
-        return super().buffers_to_send()
+        return super().data_to_send()
 
     def has_output(self) -> bool:
         """True: the credit to grant is found only when it is written. See ``Connection``."""

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.amqp10.engine.session import Session
-    from trio_amqp10.core.buffer_lists import Buffers
 
     from .connection import DraftConnection
     from .sections import DraftSection
@@ -87,7 +86,7 @@ class FrameWriter(WriteBuffer):
         """
         self._translate(channel, body, bytes(payload))
 
-    def take(self) -> Buffers:
+    def take(self) -> bytes:
         """See ``WriteBuffer``; first write the dispositions that were gathered."""
         self.write_extents()
         return super().take()

@@ -1,7 +1,7 @@
 """The connection endpoint: header, open, channels, time-outs, close (2.4).
 
 Octets come in through ``receive_data``. The frame reader finds the frames and hands each to the session of
-its channel. Octets go out through ``buffers_to_send``. The endpoint is the same for the end that dialled and the
+its channel. Octets go out through ``data_to_send``. The endpoint is the same for the end that dialled and the
 end that accepted. It knows no layer below (``layer_stack`` adds SASL), no clock and no socket.
 """
 
@@ -21,7 +21,6 @@ from trio_amqp10.amqp10.wire.frames import (
     encode_frame,
 )
 from trio_amqp10.core import peer_rules as rules
-from trio_amqp10.core.buffer_lists import joined
 from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.core.protocol_headers import AMQP_HEADER
 
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from enum import Enum
     from typing import Unpack
 
-    from trio_amqp10.core.buffer_lists import Buffers
     from trio_amqp10.core.partial_pool import Pool
 
     from .connection_context import Touchable
@@ -509,13 +507,9 @@ class Connection(Lifecycle):
             self.write_buffer.write_header(AMQP_HEADER)
 
     def data_to_send(self) -> bytes | None:
-        """Return what ``buffers_to_send`` returns, in one piece."""
-        return joined(self.buffers_to_send())
-
-    def buffers_to_send(self) -> Buffers | None:
         """Return octets for the transport.
 
-        An empty list means that there are none now; None means that there will never be any again. Deliveries in
+        ``b""`` means that there are none now; None means that there will never be any again. Deliveries in
         progress are cut into frames here, so that at most ``output_soft`` octets of them wait.
         """
         context = self.context
@@ -525,18 +519,18 @@ class Connection(Lifecycle):
             feeding, context.feeding = context.feeding, {}
             for session in feeding:
                 session.feed_partials()
-        buffers = self.write_buffer.take()
-        if not buffers:
+        octets = self.write_buffer.take()
+        if not octets:
             # If frames cannot be found any more, the answer to our close would not be read: do not wait for it.
-            return None if self.state is ConnectionState.END or self.frame_reader.deaf else []
+            return None if self.state is ConnectionState.END or self.frame_reader.deaf else b""
         if context.hungry:
             hungry, context.hungry = context.hungry, {}
             for session in hungry:
                 session.wake_hungry()
-        return buffers
+        return octets
 
     def has_output(self) -> bool:
-        """Whether ``buffers_to_send`` may return more than an empty list."""
+        """Whether ``data_to_send`` may return more than ``b""``."""
         context = self.context
         return bool(
             self.write_buffer

@@ -13,7 +13,6 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from trio_amqp10.core.buffer_lists import joined
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError, SecurityError
 from trio_amqp10.core.peer_rules import SECURITY_LAYER
 from trio_amqp10.core.protocol_headers import (
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.amqp10.spec.transport import Error
-    from trio_amqp10.core.buffer_lists import Buffers
     from trio_amqp10.sasl import Question
 
     from .connection import Connection
@@ -216,27 +214,21 @@ class Stack:
         return self.connection.next_event()
 
     def data_to_send(self) -> bytes | None:
-        """Return what ``buffers_to_send`` returns, in one piece."""
-        return joined(self.buffers_to_send())
-
-    def buffers_to_send(self) -> Buffers | None:
         """Return octets for the transport; None if there will never be any again."""
         if self.layer is Layer.AMQP:
             if self._out:
                 out, self._out = self._out, b""
-                return [out, *(self.connection.buffers_to_send() or ())]
-            return self.connection.buffers_to_send()
+                return out + (self.connection.data_to_send() or b"")
+            return self.connection.data_to_send()
         if self._hold_until is not None:
-            return []
+            return b""
         out, self._out = self._out, b""
         if self.sasl is not None:
             out += self.sasl.data_to_send()
-        if out:
-            return [out]
-        return None if self.layer is Layer.DEAD else []
+        return None if not out and self.layer is Layer.DEAD else out
 
     def has_output(self) -> bool:
-        """Whether ``buffers_to_send`` may return more than an empty list."""
+        """Whether ``data_to_send`` may return more than ``b""``."""
         return self.layer is not Layer.AMQP or bool(self._out) or self.connection.has_output()
 
     def next_deadline(self) -> float | None:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from trio_amqp10.amqp10.wire.frames import EMPTY_FRAME, FRAME_HEADER_SIZE, MIN_MAX_FRAME_SIZE
-from trio_amqp10.core.buffer_lists import LARGE
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from trio_amqp10.core.buffer_lists import Buffers
 
 SIZE_BEFORE_OPEN: Final = 8192
 """Octets of a frame before an ``open`` was read.
@@ -55,8 +52,8 @@ class WriteBuffer:
     )
 
     def __init__(self, soft: int) -> None:
-        self._chunks: Buffers = []
-        self._held: Buffers | None = None
+        self._chunks: list[bytes | memoryview] = []
+        self._held: list[bytes | memoryview] | None = None
         self._peer_opened = False
         self.soft: Final = soft
         self._taken = 0
@@ -160,20 +157,16 @@ class WriteBuffer:
         """Whether senders may add frames, or should wait until some were taken."""
         return self.size < self.soft
 
-    def take(self) -> Buffers:
+    def take(self) -> bytes:
         """Return all octets that may be sent now, and remove them."""
-        chunks = self._chunks
-        if not chunks:
-            return []
-        size = self.size if self._held is None else sum(map(len, chunks))
-        count = len(chunks)
-        self._chunks = []
-        self._taken += count
-        self.size -= size
+        if not self._chunks:
+            return b""
+        octets = b"".join(self._chunks)
+        self._taken += len(self._chunks)
+        self._chunks.clear()
+        self.size -= len(octets)
         self.wrote = True
-        if self.finish is not None:
-            return [self.finish(b"".join(chunks))]
-        return [b"".join(chunks)] if size < LARGE * count else chunks
+        return octets if self.finish is None else self.finish(octets)
 
     def clear(self) -> None:
         """Drop all frames."""

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, Final
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.wire.faults import Level, ReplyError
 from trio_amqp10.amqp_fast.wire.frames import FRAME_END, INITIATION, NEGOTIATION_MAX, frame_of, read_size
-from trio_amqp10.core.buffer_lists import LARGE
 from trio_amqp10.core.channel_engine import ChannelEngine
 from trio_amqp10.core.endpoint_role import EndpointRole
 from trio_amqp10.core.errors import LocalProtocolError
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from trio_amqp10.amqp_fast.wire.commands import Command, CommandTable
-    from trio_amqp10.core.buffer_lists import Buffers
 
     from .events import Event
     from .handle import Handle
@@ -128,7 +126,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
             emit=self.emit,
         )
         self._due: tuple[Command, int] | None = None  # a command, and the size of the fragment after it
-        self._out: Buffers = []
+        self._out: list[bytes] = []
         # The keys are numbers, so that queued octets do not keep a closed channel in memory.
         self._queues: dict[int, deque[bytes]] = {}
         self._queued = 0
@@ -215,7 +213,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
             and not self._negotiation.waits_for_decision()
         )
 
-    def buffers_to_send(self) -> Buffers | None:
+    def data_to_send(self) -> bytes | None:
         """Return some of the octets to write; None if there will be no more."""
         had_room = self.has_room
         parts, self._out = self._out, []
@@ -231,12 +229,12 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         self._answers = min(self._answers, self._queued)
         if self.has_room and not had_room:
             self._touched.update(dict.fromkeys(self._channels.values()))
-        if parts:
-            return [b"".join(parts)] if size < LARGE * len(parts) else parts
-        return None if self.state is ConnectionState.CLOSED else []
+        if not parts and self.state is ConnectionState.CLOSED:
+            return None
+        return b"".join(parts)
 
     def has_output(self) -> bool:
-        """Whether ``buffers_to_send`` will return octets or None."""
+        """Whether ``data_to_send`` will return octets or None."""
         return bool(self._out or self._queues) or self.state is ConnectionState.CLOSED
 
     def handle_timer(self, now: float) -> None:
