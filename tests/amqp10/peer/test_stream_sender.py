@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 import trio
 from trio.testing import memory_stream_pair, wait_all_tasks_blocked
@@ -60,7 +62,7 @@ async def test_length_makes_one_data_section_and_none_makes_one_for_each_block()
 
 async def test_last_block_and_the_end_leave_in_one_write() -> None:
     async with sink() as (sender, service):
-        statistics = sender.session.connection.statistics
+        statistics = cast("amqp.Connection", sender.session.connection).statistics
         async with sender.stream() as body:
             await body.send_all(b"one")
             await wait_all_tasks_blocked()
