@@ -81,7 +81,7 @@ class Bridge:
         """Await ``function()`` in trio; an interrupt of the caller cancels it."""
         self.check()
         done: Done[T] = concurrent.futures.Future()
-        call = Call(self.portal, function, lambda *result: done.set_result(result), undo)
+        call = Call(self.portal, function, lambda value, failure: done.set_result((value, failure)), undo)
         self.portal.post(call.start)
         try:
             value, failure = done.result()

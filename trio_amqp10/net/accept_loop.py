@@ -89,9 +89,11 @@ class Reception:
         name, host = peer_name(stream), peer_host(stream)
         began = trio.current_time()
         deadline = inf if self.seconds is None else began + self.seconds
+        protocol = None
         try:
             with scope:
                 dialect, transport = await self._choose(stream, deadline)
+                protocol = dialect.name
                 accepted = AcceptedConnection(
                     stream=stream,
                     transport=transport,
@@ -117,9 +119,7 @@ class Reception:
             raise
         if scope.cancelled_caught:
             if trio.current_time() >= scope.deadline:
-                _log.info(
-                    "%s did not open its %s connection in time and was disconnected", name, dialect.name
-                )
+                _log.info("%s did not open its %s connection in time and was disconnected", name, protocol)
             await trio.aclose_forcefully(stream)
 
     async def _choose(self, stream: trio.abc.Stream, deadline: float) -> tuple[Dialect, Transport]:

@@ -355,6 +355,7 @@ async def accept_websocket(
 
     connection = WSConnection(ConnectionType.SERVER)
     status, why, hint = 0, "", RejectConnection()
+    request: Any = None
     octets, rest = await _receive_head(stream, head)
     try:
         connection.receive_data(octets)

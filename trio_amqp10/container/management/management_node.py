@@ -335,7 +335,8 @@ class ManagementNode(Answering):
 
     async def _route(self, model: Management, asked: Mapping[str, Any], body: Any) -> _Answer:
         offset, count = _number(asked, "offset", 0), min(_number(asked, "count", PAGE), PAGE)
-        found = await model.route(_exchange_in(asked), **{"key": "", **_properties_in(body, _ROUTED)})
+        routed: dict[str, Any] = {"key": "", **_properties_in(body, _ROUTED)}
+        found = await model.route(_exchange_in(asked), **routed)
         queues: list[dict[str, Any]] = []
         octets = 0
         for each in found[offset : offset + count]:
