@@ -14,7 +14,7 @@ import contextlib
 from importlib import import_module
 from itertools import islice
 from operator import index
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
