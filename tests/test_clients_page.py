@@ -13,5 +13,4 @@ def test_page_of_clients_is_made_from_the_table() -> None:
 def test_notes_of_the_table_belong_to_its_cells() -> None:
     cells = {(client.name, scenario) for client in CLIENTS for scenario in SCENARIOS}
     assert EXCEPTIONS.keys() | REMARKS.keys() <= cells
-    assert not EXCEPTIONS.keys() & REMARKS.keys()
     assert TITLES.keys() == SCENARIOS.keys()

@@ -155,12 +155,12 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     )
     + _one("        if self._ignores_input or not sends_reason:\n", "        if not sends_reason:\n"),
     "4.2.3-4": _one(
-        "        for start in range(0, len(body), largest):\n            yield self.frame(BODY, channel, body[start : start + largest])\n",
+        "        for start in range(0, len(body), largest):\n            yield self.frame(BODY, channel, view[start : start + largest])\n",
         "        if body:\n            yield self.frame(BODY, channel, body)\n",
     )
     + _one(
-        "            yield self.frame(BODY, channel, body[start : start + largest])\n",
-        "            yield self.frame(BODY, channel, body[start : start + largest + 1])\n",
+        "            yield self.frame(BODY, channel, view[start : start + largest])\n",
+        "            yield self.frame(BODY, channel, view[start : start + largest + 1])\n",
     ),
     "4.2.3-5": _one(
         "        if size > largest and not (kind == HEADER and size <= largest_header):\n",

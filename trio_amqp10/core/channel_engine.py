@@ -96,12 +96,12 @@ class ChannelEngine(ABC, Generic[LimitsT, StateT, ChannelT, EventT]):
         lifecycle: StateMachine[StateT, Any],
         answer_timeout: float | None,
     ) -> None:
-        self.role = role
+        self.role: EndpointRole = role
         self.limits: LimitsT = limits
         self.partial: int = 0
         self.pool: Pool | None = None
-        self.held = 0
-        self.braked = False
+        self.held: int = 0
+        self.braked: bool = False
         self.crowded: Callable[[], bool] | None = None
         self.on_output: Callable[[], object] | None = None
         self.now: float = now

@@ -134,7 +134,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         timeout = limits.answer_timeout if role is EndpointRole.CLIENT else None
         super().__init__(role, now, limits, lifecycle, timeout)
         self._server = role is EndpointRole.SERVER
-        self.profile = profile
+        self.profile: Profile = profile
         self.letters: Letters = letters or profile.letters
         self.methods: MethodTable = methods or profile.methods
         self.user: str | None = None

@@ -112,7 +112,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         lifecycle = Lifecycle(CONNECTION, ConnectionState.AWAIT_INITIATION, ConnectionState.CLOSED)
         super().__init__(role, now, limits, lifecycle, limits.answer_timeout)
         self.partials: PartialMessages = PartialMessages() if partials is None else partials
-        self.owner = ""
+        self.owner: str = ""
         self._commands = commands
         self._server = role is EndpointRole.SERVER
         self._expected = EXPECTED[role]

@@ -177,7 +177,7 @@ class Queue(Node):
         self._clock = clock or Clock()
         self.held: HeldMessages = self.held_class(self, self._clock, queue_store)
         self.held.watermark = self.watermark
-        self.has_maker = False
+        self.has_maker: bool = False
         self._journal: Journal | None = None if queue_store is None else queue_store.journal
         """The journal of its container; None without a store."""
         self._closed = False

@@ -113,8 +113,8 @@ class Subscription(Queue):
         self._journal = topic.journal
         self.watermark: Watermark = topic.watermark
         self.held.watermark = topic.watermark
-        self.subscription_terms = subscription_terms
-        self.wants = wants
+        self.subscription_terms: SubscriptionTerms = subscription_terms
+        self.wants: Wants | None = wants
         self.expires_at: float | None = None
         self._tell_room = on_room
         self._end_link = topic.end_link
