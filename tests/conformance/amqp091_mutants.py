@@ -369,8 +369,8 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "queue.purge-3": _NO_QUEUE,
     "queue.delete-2": _one(
-        "        except NotFoundError:\n            return 0\n        if if_unused",
-        "        except ValueError:\n            return 0\n        if if_unused",
+        "        except NotFoundError:\n            return 0\n        if peer",
+        "        except ValueError:\n            return 0\n        if peer",
     ),
     "queue.delete-3": _one("        if if_unused and queue.outlets:\n", "        if False:\n")
     + _one("        if if_unused and queue.outlets:\n", "        if queue.outlets:\n"),
