@@ -77,7 +77,7 @@ _client(
     "publish_each",
     "Client of 0-9-1: published one at a time, each confirm awaited.",
     2_000,
-    _beside_pika(2, 2),
+    _beside_pika(1, 1),
 )
 _client(
     "consume",

@@ -69,14 +69,14 @@ _plain(
     "direct-full",
     "Full message of 100 octets, at least once, credit 1,000.",
     "full",
-    gates=beside("proton", (8, 7), (12, 10)),
+    gates=beside("proton", (8, 8), (12, 10)),
 )
-_plain("direct-id", "The same with a message-id alone.", "id")
+_plain("direct-id", "The same with a message-id alone.", "id", gates=beside("proton", (10, 9), (10, 9)))
 _plain(
     "direct-bytes",
     "The same with octets alone: the cheapest message there is.",
     "bytes",
-    gates=beside("proton", (14, 12), (18, 13)),
+    gates=beside("proton", (18, 14), (18, 14)),
 )
 _plain(
     "direct-10KiB",
@@ -147,7 +147,7 @@ RATE = "MiB a second"
     "stream-1MiB",
     "Bodies of 1 MiB by ``sender.stream()``, beside a bare trio stream that carries as many octets.",
     gates=(
-        Gate(top=("ours", RATE), bottom=("bare stream", RATE), least=0.6, compiled=0.7),
+        Gate(top=("ours", RATE), bottom=("bare stream", RATE), least=0.4),
         Gate(top=("ours", SENDER), bottom=("bare stream", SENDER), most=1.7, compiled=1.4),
     ),
     quiet=True,

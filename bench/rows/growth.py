@@ -20,14 +20,19 @@ if TYPE_CHECKING:
 
 LINKS = (1, 100, 1_000, 10_000)
 CONNECTIONS = (1, 10, 100, 1_000)
+SUBSCRIBERS = (10, 100, 1_000)
 DEPTHS = (1_000, 10_000, 100_000, 1_000_000)
 IDLE, BUSY = "one of them busy", "all by turns"
+EACH = "server us a delivery"
 
 
 def _flat(points: tuple[int, ...], *what: str) -> tuple[Gate, ...]:
     """The last point over the first."""
-    first, last = str(points[0]), str(points[-1])
-    return tuple(Gate(top=(last, each), bottom=(first, each), most=1.2) for each in what)
+    return tuple(_at_most(points, each, 1.2) for each in what)
+
+
+def _at_most(points: tuple[int, ...], what: str, most: float) -> Gate:
+    return Gate(top=(str(points[-1]), what), bottom=(str(points[0]), what), most=most)
 
 
 @row(
@@ -54,7 +59,7 @@ def _links(lab: Lab) -> Iterator[Callable[[], Figures]]:
 @row(
     "growth-connections",
     "Octets alone, into and out of a queue of ``amqp10 serve``: many connections send, one receives.",
-    gates=_flat(CONNECTIONS, *(f"server us, {how}" for how in (IDLE, BUSY))),
+    gates=(*_flat(CONNECTIONS, f"server us, {IDLE}"), _at_most(CONNECTIONS, f"server us, {BUSY}", 4.5)),
     curve="connections",
 )
 def _connections(lab: Lab) -> Iterator[Callable[[], Figures]]:
@@ -72,6 +77,30 @@ def _connections(lab: Lab) -> Iterator[Callable[[], Figures]]:
         return found
 
     with serve() as server:
+        yield measure
+
+
+@row(
+    "growth-subscribers",
+    "Octets alone, to a topic of ``amqp10 serve`` whose subscribers are on one connection: each of them gets every message.",
+    gates=(_at_most(SUBSCRIBERS, EACH, 1.1),),
+    curve="subscribers",
+)
+def _subscribers(lab: Lab) -> Iterator[Callable[[], Figures]]:
+    def measure() -> Figures:
+        found: Figures = {}
+        for whole in lab.points(SUBSCRIBERS):
+            links = lab.count(whole, 2)
+            sent = max(lab.count(20_000) // links, 1)
+            job = Job(role="", count=sent, message="bytes", links=1)
+            sides = (
+                ("ours", replace(job, role="subscribe", links=links, count=sent * links)),
+                ("ours", replace(job, role="send")),
+            )
+            found[str(whole), EACH] = run_with(server, *sides).server / (sent * links) * 1e6
+        return found
+
+    with serve("--topic", "bench") as server:
         yield measure
 
 

@@ -70,15 +70,15 @@ _both_ways(
     "Full message, transient, through a queue in memory: in and out at once.",
     "full",
     (
-        Gate(top=("ours", RATE), bottom=(RABBITMQ, RATE), least=2.2, compiled=3.5),
-        Gate(top=("ours", SERVER), most=7.5, compiled=6),
+        Gate(top=("ours", RATE), bottom=(RABBITMQ, RATE), least=3),
+        Gate(top=("ours", SERVER), most=6.6),
     ),
 )
 _both_ways(
     "queue-bytes",
     "Octets alone, through a queue in memory: in and out at once.",
     "bytes",
-    (Gate(top=("ours", SERVER), most=5.5, compiled=4.5),),
+    (Gate(top=("ours", SERVER), most=5.5),),
 )
 
 
@@ -116,7 +116,7 @@ def _in_out(lab: Lab) -> Iterator[Callable[[], Figures]]:
     "queue-durable",
     "Full message, durable: our container with a store on the disk, beside classic and quorum queues of RabbitMQ.",
     peers=("rabbitmq4",),
-    gates=(Gate(top=("ours", RATE), bottom=("RabbitMQ 4, quorum", RATE), least=1.6, compiled=2),),
+    gates=(Gate(top=("ours", RATE), bottom=("RabbitMQ 4, quorum", RATE), least=1.8),),
     quiet=True,
 )
 def _durable(lab: Lab) -> Iterator[Callable[[], Figures]]:

@@ -3,6 +3,7 @@
 =========  ====================================================================================================
 send       the span ends when every outcome is known, or when the peer has answered the end of a link that sends settled
 receive    from the first message to the last
+subscribe  the same on many links, each of which gets every message of a topic
 ping       one message at a time: its way there and that of its outcome back
 stream     each body in pieces of 64 KiB
 drink      a receiver of such bodies, piece by piece
@@ -171,6 +172,36 @@ async def _receive_all(job: SimpleNamespace, read: Any, connection: amqp.Connect
     return result
 
 
+async def subscribe(job: SimpleNamespace) -> dict[str, float]:
+    """Dial, and receive on all links, ``count`` messages together."""
+    read = reader(job.message)
+    seen, span = 0, Span()
+    done = trio.Event()
+
+    async def receive_one(receiver: amqp.Receiver) -> None:
+        nonlocal seen, span
+        async for delivery in receiver:
+            if not seen:
+                span = Span()
+            read(delivery.message)
+            delivery.accept()
+            seen += 1
+            if seen == job.count:
+                done.set()
+
+    async with amqp.open_connection(job.url) as connection, AsyncExitStack() as stack:
+        opening = [connection.open_receiver(job.address, credit=job.credit) for _ in range(job.links)]
+        receivers = [await stack.enter_async_context(each) for each in opening]
+        async with trio.open_nursery() as nursery:
+            for receiver in receivers:
+                nursery.start_soon(receive_one, receiver)
+            go()
+            await done.wait()
+            result = span.end(job.count)
+            nursery.cancel_scope.cancel()
+    return result
+
+
 async def _listen(job: SimpleNamespace, handle_one: Any) -> dict[str, float]:
     """Serve one connection, and tell what came of it."""
 
@@ -255,7 +286,7 @@ def _peak() -> int:
     return int(status.partition("VmHWM:")[2].split()[0]) * 1024
 
 
-ROLES = {each.__name__: each for each in (send, receive, ping, stream, drink)}
+ROLES = {each.__name__: each for each in (send, receive, subscribe, ping, stream, drink)}
 
 
 def main() -> None:
