@@ -26,3 +26,16 @@ def test_tag_of_a_delivery_that_needs_no_settling_may_come_again() -> None:
     assert tags.add(2)
     assert not tags.add(2)
     assert not tags.add(1, settled=True)
+
+
+def test_rollback_restores_all_that_a_transaction_settled() -> None:
+    tags = Tags()
+    tags.transactional = True
+    for tag in range(1, 5):
+        tags.add(tag)
+    tags.settle(4, multiple=False)
+    tags.commit()
+    tags.settle(2, multiple=False)
+    tags.settle(1, multiple=False)
+    tags.rollback()
+    assert tags.settle(0, multiple=True) == (1, 2, 3)
