@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .spark import Bench
+from .spark_lanes import cpu
 
 READER = b"python_streaming_source_runner"
 EVERY = 5.0
@@ -65,7 +66,7 @@ def received(query: Any) -> int:
 
 
 def watch(bench: Bench, *, rate: int, minutes: float, warm_up: float) -> list[tuple[float, float]]:
-    """Memory by time, the warm-up left out; prints what it sees."""
+    """Memory by time, the warm-up left out; prints it, and the processor time."""
     bench.peer.order("fill", queue="steady", count=0, wide=True)
     bench.peer.answer()
     query = (
@@ -91,13 +92,14 @@ def watch(bench: Bench, *, rate: int, minutes: float, warm_up: float) -> list[tu
         while received(query) == 0:
             time.sleep(0.1)
         pid = reader_of(os.getpid())
-        began, before = time.monotonic(), received(query)
+        began, before, spent = time.monotonic(), received(query), cpu(pid)
         while (at := time.monotonic() - began) < minutes * 60:
             points.append((at, resident(pid)))
             if len(points) % 12 == 1:
                 print(f"{at:5.0f} s  {points[-1][1]:7.1f} MiB  {received(query) - before:,} rows", flush=True)
             time.sleep(EVERY)
-        reached = (received(query) - before) / at
+        came = received(query) - before
+        cost = (cpu(pid) - spent) / came * 1e6
     finally:
         sender.terminate()
         sender.wait()
@@ -105,8 +107,8 @@ def watch(bench: Bench, *, rate: int, minutes: float, warm_up: float) -> list[tu
     kept = [point for point in points if point[0] >= warm_up]
     sizes = [size for _, size in kept]
     print(
-        f"{reached:,.0f} messages/s of {rate:,} asked for, {minutes:g} min, load {os.getloadavg()[1]:.1f} on "
-        f"{os.cpu_count()} cores; resident {min(sizes):.1f} to {max(sizes):.1f} MiB after {warm_up:g} s, "
+        f"{came / at:,.0f} messages/s of {rate:,} asked for, {minutes:g} min, load {os.getloadavg()[1]:.1f} on "
+        f"{os.cpu_count()} cores; {cost:.1f} us of its processor time a message; resident {min(sizes):.1f} to {max(sizes):.1f} MiB after {warm_up:g} s, "
         f"growing by {slope(kept):+.2f} MiB a minute"
     )
     return kept

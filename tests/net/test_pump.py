@@ -828,11 +828,58 @@ async def test_pump_notices_at_its_next_write_that_its_socket_was_closed(sockets
     assert isinstance(owner.pump.failure, trio.ClosedResourceError)
 
 
-@pytest.mark.parametrize("end", ["cancel", "close", "eof", "bye", "boo"])
-@pytest.mark.parametrize("passes", range(12))
-async def test_pump_can_end_in_any_pass(end: str, passes: int, pair: Pair, autojump_clock: MockClock) -> None:
+async def test_pump_that_pauses_reads_together_what_comes_one_by_one(
+    pair: Pair, autojump_clock: MockClock
+) -> None:
     ours, theirs = pair
     owner = Owner(ours)
+    owner.pump.read_pause = 1.0
+    async with owner.running():
+        for lines in (b"x\n", b"y\n" * 9):
+            for line in lines.splitlines(keepends=True):
+                await theirs.send_all(line)
+                await trio.sleep(0.1)
+            assert await read(theirs) == lines.upper()
+        assert owner.pump._totals.reads == 2
+
+
+async def test_pump_that_pauses_reads_large_data_at_once(pair: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    owner.pump.read_pause = 1.0
+    began, got = trio.current_time(), bytearray()
+    async with owner.running() as nursery:
+        nursery.start_soon(theirs.send_all, b"y" * 1_000_000 + b"\nbye\n")
+        while data := await theirs.receive_some(100_000):
+            got += data
+    assert got == b"Y" * 1_000_000 + b"\nBYE\n"
+    assert trio.current_time() - began <= 2
+
+
+async def test_pump_that_pauses_needs_no_poller(sockets: Pair, autojump_clock: MockClock) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await theirs.send_all(b"x\n")
+        assert await read(theirs) == b"X\n"
+        await wait_all_tasks_blocked()
+        assert _current_poller()._watched
+        owner.pump.read_pause = 1.0
+        await theirs.send_all(b"y\n")
+        assert await read(theirs) == b"Y\n"
+        await wait_all_tasks_blocked()
+        assert not _current_poller()._watched
+
+
+@pytest.mark.parametrize("pause", [0.0, 1.0])
+@pytest.mark.parametrize("end", ["cancel", "close", "eof", "bye", "boo"])
+@pytest.mark.parametrize("passes", range(12))
+async def test_pump_can_end_in_any_pass(
+    end: str, passes: int, pause: float, pair: Pair, autojump_clock: MockClock
+) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    owner.pump.read_pause = pause
     async with owner.running():
         await theirs.send_all(b"one\ntwo\n")
         for _ in range(passes):

@@ -147,6 +147,8 @@ class Pump:
         failure: the first error, or None.
         finished: set when the stream is closed.
         read_size: octets of one read; small, until the owner of the pump trusts the peer with more.
+        read_pause: seconds between a read and the next one, unless it was large. What comes meanwhile is read at once, which takes
+            less processor time than many reads.
     """
 
     __slots__ = (
@@ -187,6 +189,7 @@ class Pump:
         "_writer",
         "failure",
         "finished",
+        "read_pause",
         "read_size",
     )
 
@@ -240,6 +243,7 @@ class Pump:
         self.finished: Final = OneShotEvent()
         engine.on_output = self.wake_writer
         self.read_size: int = _FIRST_READ_SIZE
+        self.read_pause: float = 0.0
 
     def add_tap(self, tap: Tap) -> None:
         """Give all octets between stream and engine to ``tap`` too, from now on."""
@@ -481,7 +485,7 @@ class Pump:
             began = turn.began()
             self.feed(self._engine.receive_slice, data, trio.current_time())
             turn.charge(began)
-        needs_time = len(data) in (0, _POLLED_READ_SIZE) or self._engine.has_input()
+        needs_time = len(data) in (0, _POLLED_READ_SIZE) or self._engine.has_input() or self.read_pause
         if needs_time and self._reading:
             socket.unwatch()
             self._start_reader()
@@ -519,7 +523,11 @@ class Pump:
             await self._take(bytes(data))
             del data  # otherwise an idle connection would keep its last read in memory
             await self._until_wanted()
-            if socket is not None and not is_busy and self._may_be_polled() and socket.watch():
+            if is_busy:
+                continue
+            if self.read_pause:
+                await trio.sleep(self.read_pause)
+            elif socket is not None and self._may_be_polled() and socket.watch():
                 return True
 
     def _may_be_polled(self) -> bool:

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("trio_amqp10.spark")
 
+_READ_PAUSE: Final = 0.05
+"""Seconds between two reads of the connection: messages that come one by one are read together."""
 _AT_ONCE: Final = 256
 """The most deliveries that are taken at once."""
 _LOOK: Final = 0.5
@@ -201,6 +203,7 @@ class SpoolReceiver:
         self._pending: list[Taken] = []
         self._waiting = 0  # deliveries in ``_pending``
         self._peer = connection.remote.container_id
+        connection.pump.read_pause = 0.0 if self._emptying else _READ_PAUSE
         self.figures.connections += 1
         self._written_at = trio.current_time()
         self._begin_counting()
