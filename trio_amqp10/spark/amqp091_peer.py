@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from contextlib import AbstractAsyncContextManager
 
+    from trio_amqp10.net.pump import Pump
+
     from .options import PeerOptions
 
 _MOST_PREFETCH: Final = 65_535
@@ -108,6 +110,10 @@ class _Connection:
     def __init__(self, connection: amqp091.Connection) -> None:
         self._connection = connection
         self.remote: Final = _Remote(connection)
+
+    @property
+    def pump(self) -> Pump:
+        return self._connection.pump
 
     @property
     def closed(self) -> bool:
