@@ -50,7 +50,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger("trio_amqp10.spark")
 
 _READ_PAUSE: Final = 0.05
-"""Seconds between two reads of the connection: messages that come one by one are read together."""
+"""Seconds between two reads of the connection.
+
+Messages that come one by one are read together.
+"""
 _AT_ONCE: Final = 256
 """The most deliveries that are taken at once."""
 _LOOK: Final = 0.5
