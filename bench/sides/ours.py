@@ -132,6 +132,30 @@ async def _receive_transacted(
     return span.end(job.count)
 
 
+class Together:
+    """What several links of a connection receive, from the first message of all to the last."""
+
+    def __init__(self, count: int, read: Any) -> None:
+        self._count, self._read = count, read
+        self._seen, self._span = 0, Span()
+        self._done = trio.Event()
+
+    async def receive(self, receiver: amqp.Receiver) -> None:
+        """Receive on one link, until cancelled."""
+        async for delivery in receiver:
+            if not self._seen:
+                self._span = Span()
+            self._read(delivery.message)
+            delivery.accept()
+            self._seen += 1
+            if self._seen == self._count:
+                self._done.set()
+
+    async def result(self) -> dict[str, float]:
+        await self._done.wait()
+        return self._span.end(self._count)
+
+
 async def _receive_all(job: SimpleNamespace, read: Any, connection: amqp.Connection) -> dict[str, float]:
     """On one link as ``_receive``; on several by a task for each."""
     links = connection.incoming_links()
@@ -143,29 +167,19 @@ async def _receive_all(job: SimpleNamespace, read: Any, connection: amqp.Connect
             tell(result=result)
             await connection.wait_closed()
             return result
-    seen, span = 0, Span()
-    done = trio.Event()
+    together = Together(job.count, read)
 
     async def receive_one(link: amqp.IncomingReceiver, *, task_status: Any) -> None:
-        nonlocal seen, span
         async with link.accept(credit=job.credit) as receiver:
             task_status.started()
-            async for delivery in receiver:
-                if not seen:
-                    span = Span()
-                read(delivery.message)
-                delivery.accept()
-                seen += 1
-                if seen == job.count:
-                    done.set()
+            await together.receive(receiver)
 
     async with trio.open_nursery() as nursery:
         for _ in range(job.links):
             link = await anext(links)
             assert isinstance(link, amqp.IncomingReceiver)
             await nursery.start(receive_one, link)
-        await done.wait()
-        result = span.end(job.count)
+        result = await together.result()
         tell(result=result)
         await connection.wait_closed()
         nursery.cancel_scope.cancel()
@@ -174,30 +188,15 @@ async def _receive_all(job: SimpleNamespace, read: Any, connection: amqp.Connect
 
 async def subscribe(job: SimpleNamespace) -> dict[str, float]:
     """Dial, and receive on all links, ``count`` messages together."""
-    read = reader(job.message)
-    seen, span = 0, Span()
-    done = trio.Event()
-
-    async def receive_one(receiver: amqp.Receiver) -> None:
-        nonlocal seen, span
-        async for delivery in receiver:
-            if not seen:
-                span = Span()
-            read(delivery.message)
-            delivery.accept()
-            seen += 1
-            if seen == job.count:
-                done.set()
-
+    together = Together(job.count, reader(job.message))
     async with amqp.open_connection(job.url) as connection, AsyncExitStack() as stack:
         opening = [connection.open_receiver(job.address, credit=job.credit) for _ in range(job.links)]
         receivers = [await stack.enter_async_context(each) for each in opening]
         async with trio.open_nursery() as nursery:
             for receiver in receivers:
-                nursery.start_soon(receive_one, receiver)
+                nursery.start_soon(together.receive, receiver)
             go()
-            await done.wait()
-            result = span.end(job.count)
+            result = await together.result()
             nursery.cancel_scope.cancel()
     return result
 
