@@ -11,16 +11,17 @@ from hypothesis import strategies as st
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.container.helpers import queue_of
-from tests.container.mortal import Mortal
 from tests.scaled import scaled
-from trio_amqp10 import Container, Message
+from trio_amqp10 import Message
 from trio_amqp10.broker.nodes.message_store import MESSAGES
 
-from .test_queue_model import In, Out
-from .test_stored_rest import Hasty, House, Sent, pages_of
+from .test_queue_model import Out
+from .test_stored_rest import House, Sent, give_back, pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import trio_amqp10 as amqp
 
 NODE_RULES: Sequence[dict[str, Any]] = (
     {},
@@ -58,27 +59,15 @@ class RuledHouse(House):
         self.arguments = arguments
         super().__init__(hasty=hasty, **rules)
 
-    def begin(self) -> None:
-        self.life = Mortal(self.disk, None, done=False, die=lambda: None)
-        self.container = Container(store=self.life, wall_clock=lambda: 1e9 + trio.current_time())
-        if self.hasty:
-            self.container.clock.turns = Hasty
-        if self.arguments is None:
-            self.container.add_queue("q", **self.rules)
-        else:
-            self.container.add_broker(like_rabbitmq=True).declare_queue("q", arguments=self.arguments)
+    def add_queue(self) -> amqp.Queue:
         self.container.add_queue("dead")
-        self.container._recover()  # pyright: ignore[reportPrivateUsage]
-        self.queue = queue_of(self.container)
-        self.source = In()
-        self.queue.add_inlet(self.source)  # type: ignore[arg-type]
+        if self.arguments is None:
+            return super().add_queue()
+        self.container.add_broker(like_rabbitmq=True).declare_queue("q", arguments=self.arguments)
+        return queue_of(self.container)
 
-    def put(self, count: int, rank: int, ttl: int | None = None, *, durable: bool) -> None:
-        for _ in range(count):
-            sent = Offered(self, rank, ttl, durable)
-            self.messages.append(sent)
-            self.source.arrivals.append(sent)
-        self.queue.on_arrivals(self.source)  # type: ignore[arg-type]
+    def make(self, rank: int, ttl: int | None, *, durable: bool) -> Sent:
+        return Offered(self, rank, ttl, durable)
 
 
 class Consumer(Out):
@@ -107,7 +96,7 @@ def state_of(house: RuledHouse, outs: dict[int, Consumer]) -> dict[str, Any]:
 async def do(house: RuledHouse, outs: dict[int, Consumer], what: str, *values: Any) -> None:
     if what == "put":
         count, rank, durable = values
-        house.put(count, rank, durable=durable)
+        house.put(count, rank, None, durable=durable)
     elif what == "credit":
         key, credit = values
         if key not in outs:
@@ -128,24 +117,16 @@ async def do(house: RuledHouse, outs: dict[int, Consumer], what: str, *values: A
             max_length, overflow = values
             house.queue.update(replace(house.queue.policy, max_length=max_length, overflow=overflow))
     elif what == "restart":
-        assert house.container.journal is not None
-        await house.container.journal.until_safe()
-        await wait_all_tasks_blocked()
+        await house.restart()
         outs.clear()
-        house.life.dead = True
-        house.begin()
     else:
         key, place = values
         if key in outs and outs[key].held:
             _, lease = outs[key].held.pop(place % len(outs[key].held))
             if what == "accept":
                 lease.accepted()
-            elif what == "release":
-                lease.released()
-            elif what == "lose":
-                lease.lost()
             else:
-                lease.modified(failed=what == "fail", undeliverable_here=what == "refuse", annotations=None)
+                give_back(lease, what)
 
 
 def played(script: list[Any], house_of: Any, size: int, heads: int, deep: int) -> list[Any]:

@@ -59,10 +59,14 @@ class House:
         self.container = Container(store=self.life, wall_clock=lambda: 1e9 + trio.current_time())
         if self.hasty:
             self.container.clock.turns = Hasty
-        self.queue = self.container.add_queue("q", **self.rules)
+        self.queue = self.add_queue()
         self.container._recover()  # pyright: ignore[reportPrivateUsage]
         self.source = In()
         self.queue.add_inlet(self.source)  # type: ignore[arg-type]
+
+    def add_queue(self) -> amqp.Queue:
+        """Add the queue, with its rules, to the container."""
+        return self.container.add_queue("q", **self.rules)
 
     async def restart(self) -> None:
         """End this life, when all is stored, and begin the next."""
@@ -78,9 +82,13 @@ class House:
         self.life.dead = True
         self.begin()
 
+    def make(self, rank: int, ttl: int | None, *, durable: bool) -> Sent:
+        """Make what arrives next."""
+        return Sent(self, rank, ttl, durable)
+
     def put(self, count: int, rank: int, ttl: int | None, *, durable: bool) -> None:
         for _ in range(count):
-            sent = Sent(self, rank, ttl, durable)
+            sent = self.make(rank, ttl, durable=durable)
             self.messages.append(sent)
             self.source.arrivals.append(sent)
         self.queue.on_arrivals(self.source)  # type: ignore[arg-type]
@@ -304,15 +312,19 @@ async def do(house: House, what: str, *values: Any) -> None:
             lease.accepted()
             return
         sent.gone = sent.deadline <= trio.current_time()
-        if what == "release":
-            lease.released()
-        elif what == "lose":
-            lease.lost()
-        elif what == "fail":
-            lease.modified(failed=True, undeliverable_here=False, annotations=None)
-        else:
+        if what == "refuse":
             sent.excluded.add(out.key)
-            lease.modified(failed=False, undeliverable_here=True, annotations=None)
+        give_back(lease, what)
+
+
+def give_back(lease: Any, how: str) -> None:
+    """Answer for a delivery other than by an acceptance."""
+    if how == "release":
+        lease.released()
+    elif how == "lose":
+        lease.lost()
+    else:
+        lease.modified(failed=how == "fail", undeliverable_here=how == "refuse", annotations=None)
 
 
 # -- one at a time --------------------------------------------------------------------------
