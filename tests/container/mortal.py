@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.listen import Acceptor
@@ -18,12 +19,14 @@ from trio_amqp10.net import dialling_base
 from trio_amqp10.testing import Line, open_network
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
     import pytest
 
     from trio_amqp10.broker.stores.base import Batch, Cell, Done, Found, Page, PartTotals, Row, StoreTable
     from trio_amqp10.net.urls import Url
+
+T = TypeVar("T")
 
 LIMITS = amqp.Limits(max_frame_size=512)
 
@@ -47,6 +50,23 @@ class Disk(MemoryStore):
             super().write(batch, done)
         else:
             super().write(batch, lambda failure: held.append(partial(done, failure)))
+
+
+async def answered_after_commit(disk: Disk, ask: Callable[[], Awaitable[T]]) -> T:
+    """Return the answer to a request, which comes when the disk has its commit, and not before."""
+    held = disk.held = []
+    heard: list[T] = []
+
+    async def hear() -> None:
+        heard.append(await ask())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hear)
+        await wait_all_tasks_blocked()
+        assert heard == []
+        held.pop()()
+    disk.held = None
+    return heard[0]
 
 
 class Mortal:

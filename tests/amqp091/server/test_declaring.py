@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-import trio
-from trio.testing import wait_all_tasks_blocked
 
-from tests.container.mortal import Disk
+from tests.container.mortal import Disk, answered_after_commit
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.container import Container
 
@@ -184,19 +180,8 @@ async def test_exchange_is_bound_to_an_exchange_and_unbound() -> None:
 async def test_purge_is_answered_when_it_is_stored() -> None:
     disk = Disk()
     container = Container(store=disk, keeps_all=True)
-    async with opened(container) as client, trio.open_nursery() as nursery:
+    async with opened(container) as client:
         await declared(client, durable=True)
         await container.send("q", b"1")
-        held = disk.held = []
-        heard: list[Any] = []
-
-        async def purge() -> None:
-            heard.append(await client.ask(spec.QueuePurge(queue="q")))
-
-        nursery.start_soon(purge)
-        await wait_all_tasks_blocked()
-        assert heard == []
-        held.pop()()
-        await wait_all_tasks_blocked()
-        disk.held = None
-        assert heard[0]["message_count"] == 1
+        purged = await answered_after_commit(disk, lambda: client.ask(spec.QueuePurge(queue="q")))
+        assert purged["message_count"] == 1

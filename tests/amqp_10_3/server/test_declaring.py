@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
-from tests.container.mortal import Disk
+from tests.container.mortal import Disk, answered_after_commit
 from trio_amqp10.amqp_10_3 import spec
 from trio_amqp10.amqp_10_3.server.protocol import Amqp103
 from trio_amqp10.broker.stores import MemoryStore
@@ -96,22 +95,11 @@ async def test_queue_without_a_name_gets_one_and_is_the_one_meant_by_no_name() -
 async def test_purge_is_answered_when_it_is_stored() -> None:
     disk = Disk()
     container = Container(store=disk, keeps_all=True)
-    async with opened(container) as client, trio.open_nursery() as nursery:
+    async with opened(container) as client:
         await client.declare(durable=True)
         await container.send("q", b"1")
-        held = disk.held = []
-        heard: list[Any] = []
-
-        async def purge() -> None:
-            heard.append(await client.ask(spec.QueuePurge(queue="q")))
-
-        nursery.start_soon(purge)
-        await wait_all_tasks_blocked()
-        assert heard == []
-        held.pop()()
-        await wait_all_tasks_blocked()
-        disk.held = None
-        assert heard[0]["message_count"] == 1
+        purged = await answered_after_commit(disk, lambda: client.ask(spec.QueuePurge(queue="q")))
+        assert purged["message_count"] == 1
 
 
 async def test_purge_leaves_what_is_out() -> None:
@@ -140,7 +128,6 @@ async def test_delete_obeys_its_conditions() -> None:
 
 
 async def test_queue_of_auto_delete_goes_after_some_time_of_disuse(autojump_clock: Any) -> None:
-    import trio
 
     container = Container()
     async with opened(container, dialect=Amqp103(container, tickets=False, grace=60)) as client:
@@ -161,7 +148,6 @@ async def test_passive_exchange_is_found_whatever_its_type() -> None:
 
 
 async def test_exchange_of_auto_delete_goes_some_time_after_its_last_binding(autojump_clock: Any) -> None:
-    import trio
 
     container = Container()
     async with opened(container, dialect=Amqp103(container, tickets=False, grace=60)) as client:
@@ -182,7 +168,6 @@ async def test_exchange_of_auto_delete_goes_some_time_after_its_last_binding(aut
 
 
 async def test_grace_of_a_durable_exchange_survives_a_restart(autojump_clock: Any) -> None:
-    import trio
 
     store = MemoryStore()
     container = Container(store=store)
