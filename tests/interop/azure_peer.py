@@ -21,6 +21,7 @@ from azure.servicebus.exceptions import (
     ServiceBusAuthorizationError,
     SessionCannotBeLockedError,
 )
+from azure_namespace import dialling
 
 QUEUE = "orders"
 
@@ -28,21 +29,7 @@ QUEUE = "orders"
 def client(
     options: argparse.Namespace, *, key: str | None = None, name: str | None = None
 ) -> ServiceBusClient:
-    settings = {
-        "Endpoint": f"sb://127.0.0.1:{options.port}",
-        "SharedAccessKeyName": name or options.name,
-        "SharedAccessKey": key or options.key,
-        "UseDevelopmentEmulator": "true",
-    }
-    more: dict[str, Any] = {}
-    if options.cafile:  # a client on uamqp knows no emulators, and reaches another port only over a WebSocket
-        settings["Endpoint"] = "sb://localhost"
-        del settings["UseDevelopmentEmulator"]
-        more = {
-            "custom_endpoint_address": f"sb://localhost:{options.port}",
-            "connection_verify": options.cafile,
-        }
-    text = "".join(f"{name}={value};" for name, value in settings.items())
+    text, more = dialling(options, name, key)
     return ServiceBusClient.from_connection_string(text, retry_total=0, **more)
 
 

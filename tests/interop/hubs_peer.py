@@ -20,28 +20,15 @@ from azure.eventhub import (
 )
 from azure.eventhub._eventprocessor.in_memory_checkpoint_store import InMemoryCheckpointStore
 from azure.eventhub.exceptions import AuthenticationError, ConnectError
+from azure_namespace import dialling
 
 HUB = "clicks"
 PATIENCE = 20.0
 
 
 def connecting(options: argparse.Namespace, *, key: str | None = None) -> dict[str, Any]:
-    """Arguments of a client: over a WebSocket with ``--cafile``, because those on uamqp know no emulators."""
-    settings = {
-        "Endpoint": f"sb://127.0.0.1:{options.port}",
-        "SharedAccessKeyName": options.name,
-        "SharedAccessKey": key or options.key,
-        "UseDevelopmentEmulator": "true",
-    }
-    more: dict[str, Any] = {}
-    if options.cafile:
-        settings["Endpoint"] = "sb://localhost"
-        del settings["UseDevelopmentEmulator"]
-        more = {
-            "custom_endpoint_address": f"sb://localhost:{options.port}",
-            "connection_verify": options.cafile,
-        }
-    text = "".join(f"{name}={value};" for name, value in settings.items())
+    """Return the arguments of a client."""
+    text, more = dialling(options, key=key)
     return {"conn_str": text, "eventhub_name": HUB, "retry_total": 0, **more}
 
 
