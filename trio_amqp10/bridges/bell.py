@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SOME: Final = 64
-"""Octets that are read at once, of which one is the rule."""
+"""The most octets of one read; usually there is one."""
 
 
 class Bell:

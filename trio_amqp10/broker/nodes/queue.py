@@ -143,6 +143,7 @@ class Queue(Node):
         "_pulled",
         "_redirect",
         "_refusals",
+        "_rest_expires",
         "_sweeps",
         "_unused_since",
         "_waiting",

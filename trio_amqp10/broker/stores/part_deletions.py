@@ -91,7 +91,7 @@ class PartDeletion:
         return after is None or type(place) is not int or type(after[0]) is not int or (place, key) > after
 
     def hides_from(self, page: Page) -> bool:
-        """Whether a page may have rows that are to be deleted."""
+        """Whether a page may have rows that this deletes."""
         return page.table == self._table and page.part == self._rows.part
 
     def begin(self, written: Iterable[Row]) -> bool:

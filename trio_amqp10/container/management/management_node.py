@@ -129,7 +129,10 @@ _DECLARED: Final[dict[str, dict[str, type]]] = {
     "queue": {"arguments": dict, "durable": bool, "auto-delete": bool},
     "exchange": {"type": str, "arguments": dict, "durable": bool, "auto-delete": bool, "internal": bool},
 }
-"""The properties of what is declared; those of type dict are JSON in a string."""
+"""The properties of a queue or an exchange in ``DECLARE``.
+
+Those of type dict are JSON in a string.
+"""
 _BOUND: Final[dict[str, type]] = {
     "source": str,
     "destination": str,
