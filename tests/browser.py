@@ -38,6 +38,22 @@ os.execvp(sys.argv[3], sys.argv[3:])
 """
 """Becomes the browser, which reads commands from descriptor 3 and writes answers to descriptor 4."""
 
+# Where an element is, with a guard that lets the next click through only if it is on that element.
+_AIM: Final = """(() => {
+  const wanted = %s;
+  let hit = false;
+  const guard = (event) => {
+    hit = wanted.contains(event.target);
+    if (!hit) { event.stopImmediatePropagation(); event.preventDefault(); }
+    removeEventListener("click", guard, true);
+  };
+  window.aim?.hit();
+  addEventListener("click", guard, true);
+  window.aim = { hit() { removeEventListener("click", guard, true); return hit; } };
+  wanted.scrollIntoViewIfNeeded();
+  return wanted.getBoundingClientRect().toJSON();
+})()"""
+
 
 class Page:
     """A page in a browser; ``open_page`` makes one.
@@ -124,14 +140,20 @@ class Page:
         return answer["result"].get("value")
 
     def click(self, element: str) -> None:
-        """Press the mouse over an element that is on the screen; ``element`` is an expression that gives it."""
-        box = self.run(
-            f"(({element}).scrollIntoViewIfNeeded(), ({element}).getBoundingClientRect().toJSON())"
-        )
-        place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
-        for kind in ("mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
-        self.drawn()
+        """Press the mouse over an element that is on the screen; ``element`` is an expression that gives it.
+
+        What moves under the mouse meanwhile, as rows come in above it, is not pressed: the click is made again.
+        """
+        deadline = time.monotonic() + SECONDS
+        while True:
+            box = self.run(_AIM % element)
+            place = {"x": box["x"] + box["width"] / 2, "y": box["y"] + box["height"] / 2}
+            for kind in ("mousePressed", "mouseReleased"):
+                self.call("Input.dispatchMouseEvent", type=kind, button="left", clickCount=1, **place)
+            self.drawn()
+            if self.run("window.aim?.hit() ?? true"):
+                return
+            assert time.monotonic() < deadline, f"{element} moves on, or is covered"
 
     def picture(self, path: Path, *, most: int | None = None) -> None:
         """Write what is on the screen, as PNG; with ``most``, the whole page, at most so many pixels of it from its top."""

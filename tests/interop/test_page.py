@@ -399,7 +399,9 @@ def test_frames_appear_from_a_click_on_and_are_text(page: Page, server: PageServ
 
     go(page, server, f"connection?number={number}")
     until(page, has("Links and consumers"))
-    page.click("document.querySelector('section[aria-label=Frames] input')")
+    contents = "document.querySelector('section[aria-label=Frames] input')"
+    page.click(contents)
+    assert page.run(f"{contents}.checked")
     button(page, "Watch frames")
     until(page, has("newest last"))
     news(HOSTILE)
