@@ -91,7 +91,7 @@ def _subscribers(lab: Lab) -> Iterator[Callable[[], Figures]]:
         found: Figures = {}
         for whole in lab.points(SUBSCRIBERS):
             links = lab.count(whole, 2)
-            sent = max(lab.count(20_000) // links, 1)
+            sent = max(lab.count(100_000) // links, 1)
             job = Job(role="", count=sent, message="bytes", links=1)
             sides = (
                 ("ours", replace(job, role="subscribe", links=links, count=sent * links)),

@@ -197,8 +197,9 @@ async def subscribe(job: SimpleNamespace) -> dict[str, float]:
                 nursery.start_soon(together.receive, receiver)
             go()
             result = await together.result()
+            tell(result=result)  # before all links are closed, which a server's time would count
             nursery.cancel_scope.cancel()
-    return result
+    return {}
 
 
 async def _listen(job: SimpleNamespace, handle_one: Any) -> dict[str, float]:
