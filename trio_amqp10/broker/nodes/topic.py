@@ -55,12 +55,16 @@ if TYPE_CHECKING:
     from .message_store import MessageStore
     from .node import Arrival, Owner
     from .subscription_queue import SharedHeldMessages
-    from .turns import Steps, Turns
+    from .turns import Resumer, Steps, Turns
 
 MAX_BACKLOG: Final = 10_000
 """Messages that a subscription may fall behind by default."""
 MAX_SUBSCRIPTIONS: Final = 10_000
 """Subscriptions that a topic may have by default."""
+
+_RUN: Final = 64
+_RUN_OCTETS: Final = 64 * 1024
+"""Messages, and octets, after which the next subscription gets its messages."""
 
 Spill = Literal["detach", "drop-oldest", "reject", "wait"]
 
@@ -183,25 +187,53 @@ class Topic(Node):
                 yield None
                 if inlet not in self.inlets:
                     return
-            arrival = inlet.take()
-            if arrival is None:
+            run, refused = self._take_run(inlet)
+            if self.overflow == "reject" and run and (yield from self._is_too_much(run[0][1], origin, turns)):
+                refuse(run[0][0], Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+                continue
+            if run:
+                self._arrived += len(run)
+                yield from self._publish(inlet, run, origin, turns)
+            if refused is not None:
+                refuse_durable(inlet, refused, self.address)
+            elif not run:
                 self._blocked.pop(inlet, None)
                 return
+
+    def _take_run(self, inlet: Inlet) -> tuple[list[tuple[Arrival, Content]], Arrival | None]:
+        """Take messages that each subscription gets one after the other, and perhaps one that is refused.
+
+        Another message would find the memory of the processor full of other subscriptions. What must be decided for each message
+        by itself comes alone: whether it has room, and whether the journal has.
+        """
+        run: list[tuple[Arrival, Content]] = []
+        octets = 0
+        alone = self.overflow in ("reject", "wait")
+        while (arrival := inlet.take()) is not None:
             content = arrival.content
             if content.durable and self.refuses_durable:
-                refuse_durable(inlet, arrival, self.address)
-                continue
-            wanting: list[Subscription] = []
-            for each in list(self.subscriptions.values()):
-                if each.wants is None or self._wants(each, each.wants, content, origin):
-                    wanting.append(each)
-                if turns.is_over():
-                    yield None
-            if self.overflow == "reject" and any(each.is_full for each in wanting):
-                refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
-                continue
-            self._arrived += 1
-            yield from self._publish(inlet, arrival, origin, wanting, turns)
+                return run, arrival
+            run.append((arrival, content))
+            octets += content.size
+            if (
+                alone
+                or (content.durable and self.journal is not None)
+                or len(run) == _RUN
+                or octets >= _RUN_OCTETS
+            ):
+                break
+        return run, None
+
+    def _is_too_much(
+        self, content: Content, origin: str | None, turns: Turns
+    ) -> Generator[Resumer | None, None, bool]:
+        """Whether a subscription that wants the message has no room for it."""
+        for each in list(self.subscriptions.values()):
+            if each.is_full and (each.wants is None or self._wants(each, each.wants, content, origin)):
+                return True
+            if turns.is_over():
+                yield None
+        return False
 
     def _wants(self, subscription: Subscription, wants: Wants, *asked: Any) -> bool:
         """Whether the filter of a subscription passes a message.
@@ -226,52 +258,59 @@ class Topic(Node):
         return self.overflow == "wait" and any(each.is_full for each in self.subscriptions.values())
 
     def _publish(
-        self, inlet: Inlet, arrival: Arrival, origin: str | None, wanting: list[Subscription], turns: Turns
+        self, inlet: Inlet, run: list[tuple[Arrival, Content]], origin: str | None, turns: Turns
     ) -> Steps:
-        content, journal, held = arrival.content, self.journal, False
-        while journal is not None and journal.held and len(wanting) > 1 and not journal.committing:
+        journal, held = self.journal, False
+        while journal is not None and journal.held and len(self.subscriptions) > 1 and not journal.committing:
             yield journal.when_free
+        given = [(arrival, content, SharedWeight(self.watermark, content.size)) for arrival, content in run]
+        stored: set[Arrival] = set()
         try:
-            for _ in self._gather(content, origin, wanting):
-                if turns.is_over():
-                    # The other subscriptions get the message in a later turn. Hold the journal until then, so that one
-                    # commit has the message for all of them.
-                    if journal is not None and not held:
-                        held = True
-                        journal.hold()
-                    yield None
-            stored = any(each.stores(content) for each in wanting)
-            if journal is not None and (stored or journal.committing):
-                if stored:
-                    arrival.record_acceptance()
-                journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
-            else:
-                accept(arrival)
+            for subscription in list(self.subscriptions.values()):
+                for arrival, content, weight in given:
+                    if self._gather(subscription, content, origin, weight):
+                        stored.add(arrival)
+                    if turns.is_over():
+                        # The other subscriptions get the messages in a later turn. Hold the journal until then, so that one
+                        # commit has each message for all of them.
+                        if journal is not None and not held:
+                            held = True
+                            journal.hold()
+                        yield None
+            for arrival, _ in run:
+                if journal is not None and (arrival in stored or journal.committing):
+                    if arrival in stored:
+                        arrival.record_acceptance()
+                    journal.after(partial(self.attempt, inlet, answer, inlet, arrival))
+                else:
+                    accept(arrival)
         finally:
             if journal is not None and held:
                 journal.release()
 
     def _gather(
-        self, content: Content, origin: str | None, wanting: list[Subscription]
-    ) -> Generator[None, None, None]:
+        self, subscription: Subscription, content: Content, origin: str | None, weight: SharedWeight
+    ) -> bool:
+        """Give a message to a subscription, if it wants it; return whether it stores it."""
+        wants = subscription.wants
+        if wants is not None and not self._wants(subscription, wants, content, origin):
+            return False
+        # An earlier step may have ended this subscription, and a filter that failed.
+        if self.subscriptions.get(subscription.subscription_terms.key) is not subscription:
+            return False
         journal = self.journal
         committing = journal is not None and journal.committing
+        held = cast("SharedHeldMessages", subscription.held)
+        held.weight = weight
         beyond = committing and self.overflow != "detach"
-        weight = SharedWeight(self.watermark, content.size)
-        for subscription in wanting:
-            # An earlier step may have ended this subscription.
-            if self.subscriptions.get(subscription.subscription_terms.key) is not subscription:
-                continue
-            held = cast("SharedHeldMessages", subscription.held)
-            held.weight = weight
-            if not subscription.gather(content, origin, beyond=beyond) and self.overflow == "detach":
-                # The subscription missed a message, so it ends; in a commit only if that succeeds.
-                if committing and journal is not None:
-                    journal.after(partial(self._end_after_commit, subscription))
-                else:
-                    self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
-            held.weight = None
-            yield
+        if not subscription.gather(content, origin, beyond=beyond) and self.overflow == "detach":
+            # The subscription missed a message, so it ends; in a commit only if that succeeds.
+            if committing and journal is not None:
+                journal.after(partial(self._end_after_commit, subscription))
+            else:
+                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+        held.weight = None
+        return subscription.stores(content)
 
     def _end_after_commit(self, subscription: Subscription, failure: StoreError | None) -> None:
         """End a subscription that missed a message of a transaction, if that is committed."""
