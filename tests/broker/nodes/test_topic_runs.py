@@ -52,9 +52,7 @@ def stage(
 def send(topic: Topic, *messages: Any) -> tuple[In, list[Arrived]]:
     """Let a link bring these messages together."""
     inlet = In()
-    arrivals = [
-        Arrived(each if isinstance(each, amqp.Message) else amqp.Message(each)) for each in messages
-    ]
+    arrivals = [Arrived(each if isinstance(each, amqp.Message) else amqp.Message(each)) for each in messages]
     topic.add_inlet(inlet)  # type: ignore[arg-type]
     inlet.arrivals += arrivals
     topic.on_arrivals(inlet)  # type: ignore[arg-type]
@@ -74,6 +72,15 @@ def test_one_subscription_after_the_other_gets_all_messages_that_came_together()
 def test_messages_and_octets_of_a_run_are_limited(body: bytes, together: int) -> None:
     topic, _, _, seen = stage("ab")
     send(topic, *[body] * (together + 1))
+    assert [name for name, _ in seen] == ["a"] * together + ["b"] * together + ["a", "b"]
+
+
+@pytest.mark.parametrize(("max_backlog", "together"), [(None, 64), (500, 6), (99, 1)])
+def test_run_is_a_small_part_of_what_a_subscription_may_fall_behind(
+    max_backlog: int | None, together: int
+) -> None:
+    topic, _, _, seen = stage("ab", max_backlog=max_backlog)
+    send(topic, *range(together + 1))
     assert [name for name, _ in seen] == ["a"] * together + ["b"] * together + ["a", "b"]
 
 

@@ -201,28 +201,30 @@ class Topic(Node):
                 return
 
     def _take_run(self, inlet: Inlet) -> tuple[list[tuple[Arrival, Content]], Arrival | None]:
-        """Take messages that each subscription gets one after the other, and perhaps one that is refused.
+        """Take the messages of a run, and perhaps one that is refused after it.
 
-        Another message would find the memory of the processor full of other subscriptions. What must be decided for each message
-        by itself comes alone: whether it has room, and whether the journal has.
+        A subscription gets all of a run before the next one does: between two messages for it, the processor would have
+        forgotten what the first one needed. What is decided for one message only, because of its subscriptions' room or
+        the journal's, comes alone.
         """
         run: list[tuple[Arrival, Content]] = []
-        octets = 0
-        alone = self.overflow in ("reject", "wait")
+        octets, most = 0, self._longest_run()
         while (arrival := inlet.take()) is not None:
             content = arrival.content
             if content.durable and self.refuses_durable:
                 return run, arrival
             run.append((arrival, content))
             octets += content.size
-            if (
-                alone
-                or (content.durable and self.journal is not None)
-                or len(run) == _RUN
-                or octets >= _RUN_OCTETS
-            ):
+            if len(run) == most or octets >= _RUN_OCTETS or (content.durable and self.journal is not None):
                 break
         return run, None
+
+    def _longest_run(self) -> int:
+        """Return the most messages of a run: one if each must find room."""
+        if self.overflow in ("reject", "wait"):
+            return 1
+        # No subscription falls behind because its receiver could not answer during a run.
+        return _RUN if self.max_backlog is None else min(_RUN, self.max_backlog // 100 + 1)
 
     def _is_too_much(
         self, content: Content, origin: str | None, turns: Turns
