@@ -7,8 +7,9 @@ import os
 import select
 import socket
 import threading
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,11 +17,12 @@ import trio
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10 import amqp091, amqp_fast
 from trio_amqp10.net import poller as poller_module
 from trio_amqp10.net.poller import PolledSocket, polled_socket
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 
 pytestmark = pytest.mark.skipif(not hasattr(select, "epoll"), reason="only Linux has epoll")
 
@@ -151,6 +153,70 @@ async def test_call_while_sockets_are_written_is_not_lost() -> None:
         assert theirs.recv(100) == b"onetwothree"
 
 
+async def test_octets_that_the_reading_causes_are_written_after_it() -> None:
+    with ends(2) as [(one, to_one), (two, to_two)]:
+        log: list[str] = []
+
+        def read(end: End, name: str) -> None:
+            end.read()
+            log.append(f"{name} reads")
+            one.polled.write_soon()  # each of them has something to say to the first
+
+        one.polled.on_readable = lambda: read(one, "one")
+        two.polled.on_readable = lambda: read(two, "two")
+        one.polled.on_writing = lambda: log.append(trio.lowlevel.current_task().name)
+        for end, theirs in (one, to_one), (two, to_two):
+            end.polled.watch()
+            theirs.send(b"x")
+        await wait_all_tasks_blocked()
+        assert sorted(log[:2]) == ["one reads", "two reads"]
+        assert log[2:] == ["trio_amqp10 reader of sockets"]
+        one.polled.write_soon()
+        await wait_all_tasks_blocked()
+        assert log[3:] == ["trio_amqp10 writer of sockets"]
+
+
+async def test_reader_leaves_to_the_writer_what_was_due_before() -> None:
+    with ends(2) as [(one, _), (two, to_two)]:
+        log: list[str] = []
+
+        def write() -> None:
+            log.append(trio.lowlevel.current_task().name)
+            if len(log) < 10:
+                one.polled.write_soon()
+
+        def read() -> None:
+            two.read()
+            log.append("read")
+            one.polled.write_soon()
+
+        one.polled.on_writing, two.polled.on_readable = write, read
+        two.polled.watch()
+        await wait_all_tasks_blocked()
+        to_two.send(b"x")
+        one.polled.write_soon()
+        await wait_all_tasks_blocked()
+        assert log.index("read") < 9
+        assert {*log} == {"read", "trio_amqp10 writer of sockets"}
+
+
+async def test_octets_are_written_in_another_pass_after_long_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(poller_module, "_SECONDS", -1.0)
+    with ends() as [(end, theirs)]:
+        writers: list[str] = []
+
+        def read() -> None:
+            end.read()
+            end.polled.write_soon()
+
+        end.polled.on_readable = read
+        end.polled.on_writing = lambda: writers.append(trio.lowlevel.current_task().name)
+        end.polled.watch()
+        theirs.send(b"x")
+        await wait_all_tasks_blocked()
+        assert writers == ["trio_amqp10 writer of sockets"]
+
+
 async def test_calls_are_made_in_the_context_of_the_connection() -> None:
     NAME.set("dialler")
     with ends() as [(end, theirs)]:
@@ -278,6 +344,84 @@ async def say_hello() -> bytes:
             delivery.accept()
         nursery.cancel_scope.cancel()
     return bytes(delivery.message.body)
+
+
+@asynccontextmanager
+async def calls_that_wait(url: str) -> AsyncGenerator[dict[str, Callable[[], Awaitable[object]]]]:
+    """Calls that wait for the answer of the container at ``url``, on connections that are open."""
+    async with (
+        amqp.open_connection(url) as connection,
+        connection.open_sender("q") as sender,
+        connection.open_requester("upper") as requester,
+        amqp091.open_connection(url) as rabbit,
+        rabbit.open_publisher() as publisher,
+        amqp_fast.open_connection(url.replace("amqp:", "amqp-fast:")) as fast,
+        fast.open_channel() as channel,
+        channel.open_handle("q") as handle,
+    ):
+        yield {
+            "send": partial(sender.send, b"x"),
+            "request": partial(requester.request, "x"),
+            "publish": partial(publisher.publish, "", "q", b"x"),
+            "declare": partial(publisher.declare_queue, "q2"),
+            "fast send": partial(handle.send, b"x"),
+        }
+
+
+@asynccontextmanager
+async def listening() -> AsyncGenerator[str]:
+    """Run a container with a function over TCP."""
+    container = amqp.Container("c")
+
+    @container.function("upper")
+    async def upper(message: amqp.Message) -> str:
+        return str(message.body).upper()
+
+    async with trio.open_nursery() as nursery:
+        serve = partial(container.serve, "amqp://127.0.0.1:0", dialects="all")
+        [listener] = await nursery.start(serve)
+        yield listener.url
+        nursery.cancel_scope.cancel()
+
+
+@pytest.fixture
+def writers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the tasks that write, one for each write of a polled socket."""
+    names: list[str] = []
+    send = PolledSocket.send
+
+    def note_and_send(polled: PolledSocket, data: bytes) -> int:
+        names.append(trio.lowlevel.current_task().name)
+        return send(polled, data)
+
+    monkeypatch.setattr(PolledSocket, "send", note_and_send)
+    return names
+
+
+@pytest.mark.parametrize("name", ["send", "request", "publish", "declare", "fast send"])
+async def test_task_that_waits_for_an_answer_writes_by_itself(name: str, writers: list[str]) -> None:
+    async with listening() as url, calls_that_wait(url) as calls, trio.open_nursery() as nursery:
+        await wait_all_tasks_blocked(0.01)
+        writers.clear()
+        nursery.start_soon(calls[name], name="caller")
+        await wait_all_tasks_blocked(0.01)
+        assert writers[0] == "caller"
+        assert writers.count("caller") == 1
+
+
+async def test_hundred_tasks_that_send_together_make_two_writes() -> None:
+    async with (
+        listening() as url,
+        amqp.open_connection(url) as connection,
+        connection.open_sender("q") as sender,
+    ):
+        await wait_all_tasks_blocked(0.01)
+        for writes in (2, 1):  # while tasks send together, none of them is written before the others
+            before = connection.statistics()["writes"]
+            async with trio.open_nursery() as nursery:
+                for _ in range(100):
+                    nursery.start_soon(sender.send, b"x")
+            assert connection.statistics()["writes"] == before + writes
 
 
 def descriptors() -> int:

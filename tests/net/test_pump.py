@@ -915,3 +915,173 @@ async def test_pump_that_ends_while_octets_come_reads_no_more(passes: int, socke
             await theirs.send_all(b"x\n")
         await owner.pump.finished.wait()
         assert not _current_poller()._watched
+
+
+def say(owner: Owner, octets: bytes) -> str:
+    """Say something, as an engine that reports its output does."""
+    owner.engine.say(octets)
+    owner.pump.wake_writer()
+    return "said"
+
+
+async def test_octets_of_a_call_are_written_before_its_task_waits(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        assert owner.pump.write_at_once(say, owner, b"one") == "said"
+        assert owner.pump._totals.octets_out == 3
+        await owner.pump.flushed()
+        assert await read(theirs) == b"one"
+
+
+async def test_call_is_written_as_usual_by_any_stream(pair: Pair) -> None:
+    ours, theirs = pair
+    owner = Owner(ours)
+    async with owner.running():
+        assert owner.pump.write_at_once(say, owner, b"first") == "said"  # the pump has not begun to write
+        assert await read(theirs) == b"first"
+        for word in (b"x\n", b"y\n"):
+            await theirs.send_all(word)
+            assert await read(theirs) == word.upper()
+            assert owner.pump.write_at_once(say, owner, word) == "said"
+            assert await read(theirs) == word
+        assert owner.pump.write_at_once(owner.engine.has_output) is False
+        await owner.pump.flushed()
+
+
+async def test_hundred_calls_of_one_pass_are_two_writes(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+
+    async def ask() -> None:
+        owner.pump.write_at_once(say, owner, b"x")
+
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        for writes in (2, 3):  # after the first time all of them go together
+            async with trio.open_nursery() as nursery:
+                for _ in range(100):
+                    nursery.start_soon(ask)
+            await wait_all_tasks_blocked()
+            assert owner.pump._totals.writes == writes
+            assert await read(theirs) == b"x" * 100
+            await theirs.send_all(b"no line")
+            await wait_all_tasks_blocked()
+
+
+async def test_single_calls_are_written_at_once_again_some_reads_after_many() -> None:
+    ours, theirs = socket_pair()
+    if not hasattr(select, "epoll"):
+        pytest.skip("only Linux has epoll")
+    owner = Owner(ours)
+    async with ours, theirs, owner.running():
+        await wait_all_tasks_blocked()
+        at_once: list[bool] = []
+        for number in range(20):
+            before = owner.pump._totals.octets_out
+            owner.pump.write_at_once(say, owner, b"x")
+            at_once.append(owner.pump._totals.octets_out > before)
+            if number == 0:
+                owner.pump.write_at_once(say, owner, b"y")
+            await wait_all_tasks_blocked()
+            await theirs.send_all(b"no line")
+            await wait_all_tasks_blocked()
+    assert at_once == [True] + [False] * 16 + [True] * 3
+
+
+async def test_call_goes_along_with_what_is_written_soon(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        say(owner, b"one")
+        owner.pump.write_at_once(say, owner, b"two")
+        assert owner.pump._totals.writes == 0
+        await wait_all_tasks_blocked()
+        assert owner.pump._totals.writes == 1
+        assert await read(theirs) == b"onetwo"
+
+
+async def test_nothing_is_written_before_the_outermost_call_has_ended(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    written: list[int] = []
+
+    def fail() -> None:
+        owner.pump.write_at_once(say, owner, b"one")
+        written.append(owner.pump._totals.writes)
+        say(owner, b"two")
+        written.append(owner.pump._totals.writes)
+        raise KeyError
+
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        with pytest.raises(KeyError):
+            owner.pump.write_at_once(fail)
+        assert written == [0, 0]
+        assert owner.pump._totals.writes == 1
+        assert await read(theirs) == b"onetwo"
+
+
+async def test_call_between_two_slices_of_a_read_is_written_after_the_last(
+    sockets: Pair, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    slices = 0
+
+    def receive_slice(data: bytes, now: float) -> None:
+        nonlocal slices
+        slices += 1
+
+    monkeypatch.setattr(owner.engine, "receive_slice", receive_slice)
+    monkeypatch.setattr(owner.engine, "has_input", lambda: 0 < slices < 12)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        await theirs.send_all(b"x")
+        while slices < 6:
+            await trio.lowlevel.checkpoint()
+        owner.pump.write_at_once(say, owner, b"one")
+        assert owner.pump._totals.writes == 0
+        assert slices < 12
+        assert await read(theirs) == b"one"
+        assert slices == 12
+
+
+@pytest.mark.logs_errors
+async def test_engine_that_fails_in_a_write_at_once_ends_its_connection(sockets: Pair) -> None:
+    ours, _ = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        owner.engine._broken = "data_to_send"
+        assert owner.pump.write_at_once(say, owner, b"x") == "said"
+        assert isinstance(owner.pump.failure, ZeroDivisionError)
+        await owner.pump.finished.wait()
+
+
+async def test_write_at_once_on_a_broken_stream_ends_the_connection(sockets: Pair) -> None:
+    ours, _ = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        with socket.fromfd(ours.socket.fileno(), socket.AF_INET, socket.SOCK_STREAM) as same:  # type: ignore[attr-defined]
+            same.shutdown(socket.SHUT_WR)
+        assert owner.pump.write_at_once(say, owner, b"x") == "said"
+        await owner.pump.finished.wait()
+        assert isinstance(owner.pump.failure, trio.BrokenResourceError)
+        assert owner.pump.write_at_once(say, owner, b"y") == "said"  # and it is dropped
+
+
+async def test_write_at_once_for_which_there_is_no_room_is_finished_later(sockets: Pair) -> None:
+    ours, theirs = sockets
+    owner = Owner(ours)
+    async with owner.running():
+        await wait_all_tasks_blocked()
+        much = bytes(20_000_000)
+        owner.pump.write_at_once(say, owner, much)
+        got = 0
+        while got < len(much):
+            got += len(await theirs.receive_some(1_000_000))
+        await owner.pump.flushed()

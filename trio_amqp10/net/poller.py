@@ -3,7 +3,8 @@
 A task for each connection costs memory while it waits, and several passes of trio's loop for each message that is sent alone. So in
 each ``trio.run`` one task reads: it waits, through trio, for an epoll that has all idle sockets, and calls the owner of each
 socket that is readable. Another task writes: it calls the owners that have octets to send, in the pass of the loop after the one
-in which they asked for it, so all octets of one pass leave in one write.
+in which they asked for it, so all octets of one pass leave in one write. Octets that the reading itself has caused, such as a
+server's answers, are written by the reader, after it has read all sockets.
 
 Both are system tasks, which outlive every nursery. The reader is shielded while it watches any socket, so a connection that
 closes late, at the end of a ``trio.run``, is still read; a writer that was cancelled is replaced when there is something to write. Owners are
@@ -87,7 +88,10 @@ class PolledSocket:
         self._poller.remove(self._number, self)
 
     def write_soon(self) -> None:
-        """Call ``on_writing`` in the next pass of trio's loop."""
+        """Call ``on_writing`` in the next pass of trio's loop.
+
+        During a call of an ``on_readable``: at the end of this pass's reading, if there is time.
+        """
         if not self._is_due:
             self._is_due = True
             self._poller.write_soon(self)
@@ -97,7 +101,10 @@ class PolledSocket:
         self._call(self.on_readable)
 
     def write(self) -> None:
-        """Call ``on_writing``, for the poller."""
+        """Call ``on_writing`` now.
+
+        The poller calls it; so may an owner that has not called ``write_soon``.
+        """
         self._is_due = False
         self._call(self.on_writing)
 
@@ -152,6 +159,7 @@ class _Poller:
         self._watched: dict[int, PolledSocket] = {}
         self._to_write: list[PolledSocket] = []
         self._bell = Waiter()
+        self._caused: list[PolledSocket] | None = None  # while it reads: what to write because of that
         self._writes = False
 
     def add(self, number: int, socket: PolledSocket) -> None:
@@ -179,18 +187,31 @@ class _Poller:
                 while True:
                     await trio.lowlevel.wait_readable(epoll.fileno())
                     until = perf_counter() + _SECONDS
+                    caused: list[PolledSocket] = []
+                    self._caused = caused
                     for number, _ in epoll.poll(0, _MOST):
                         socket = self._watched.get(number)
                         if socket is not None:
                             socket.read()
                             if perf_counter() > until:
                                 break  # the others stay readable
+                    self._caused = None
+                    has_time = perf_counter() <= until
+                    for socket in caused:
+                        if has_time:
+                            socket.write()
+                        else:
+                            self.write_soon(socket)
         finally:
             self._epoll = None
+            self._caused = None
             epoll.close()
 
     def write_soon(self, socket: PolledSocket) -> None:
-        """Write a socket in the next pass of trio's loop."""
+        """Write a socket after the reading, or in the next pass of trio's loop."""
+        if self._caused is not None:
+            self._caused.append(socket)
+            return
         self._to_write.append(socket)
         if self._writes:
             self._bell.wake()

@@ -21,6 +21,8 @@ one scope, and one ``ScheduledCall`` for all its deadlines: a scope with a deadl
 fifth of the time of a message that is sent alone. The call may come early but never late: if nothing is due yet, it is
 scheduled again. So a deadline that only moves to a later time, as that of a write, costs one assignment.
 
+A task that waits for the answer to its call need not wait for the writer too: ``write_at_once`` writes before it waits, if it is alone.
+
 A plain socket on Linux needs neither task as long as nothing takes time: ``poller`` has one reader and one writer for all such
 sockets of a ``trio.run``, and calls ``_read_now`` and ``_write_now``. Each does the usual, or starts the task, which does all else: a peer
 that has not opened yet, more than one slice, a write for which the socket has no room, a deadline, and every end. The task ends when
@@ -46,7 +48,7 @@ from __future__ import annotations
 import logging
 from collections import deque
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar, TypeVarTuple
 
 import trio
 
@@ -64,6 +66,9 @@ if TYPE_CHECKING:
     from .engine_interface import Engine, Wakeable
     from .frame_logging import Tap
     from .poller import PolledSocket
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 READ_SIZE: Final = 256 * 1024
 """Octets of one read from a trusted peer: many frames for one system call."""
@@ -84,6 +89,12 @@ _BUSY_READ_SIZE: Final = 16 * 1024
 """Octets of one read after which a reader goes on.
 
 More are likely to come at once.
+"""
+
+_CROWDED_READS: Final = 16
+"""Reads with no two calls of ``write_at_once`` between them, until it acts again.
+
+The answers to tasks that send together may come apart, and must not set them apart for good.
 """
 
 _LINGER: Final = 1.0
@@ -152,9 +163,12 @@ class Pump:
     """
 
     __slots__ = (
+        "_asked",
         "_awaits_eof",
         "_brake",
         "_collecting",
+        "_crowded",
+        "_deferring",
         "_due",
         "_ended_at",
         "_engine",
@@ -174,7 +188,6 @@ class Pump:
         "_scheduled_at",
         "_sending",
         "_sleeper",
-        "_slicing",
         "_socket",
         "_stopped",
         "_stream",
@@ -212,7 +225,10 @@ class Pump:
         self._write_stall = inf if write_stall is None else write_stall
         self._woken = False
         self._collecting = False  # the engine returns all its octets, and may report output meanwhile
-        self._slicing = False  # the engine takes a read in slices, and the writer waits for the last of them
+        # The writer is not woken before the last slice of a read, or the end of ``write_at_once``:
+        self._deferring = False
+        self._asked = 0  # calls of ``write_at_once`` since the last read
+        self._crowded = 0  # reads to come until a single call counts as alone
         self._idle = False
         self._lost = False
         self._wants_data: Callable[[], bool] = getattr(engine, "wants_data", _always)
@@ -276,7 +292,7 @@ class Pump:
         """
         self._woken = True
         self._idle = False
-        if self._slicing or self._collecting:
+        if self._deferring or self._collecting:
             return
         if self._held_back:
             self._brake.wake()
@@ -286,6 +302,25 @@ class Pump:
             self._socket.write_soon()
         else:
             self._resume(_REST)
+
+    def write_at_once(self, call: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Make a call of the engine, and write its octets now, not in the next pass.
+
+        For a task that will wait for the answer of the peer. The writer does it as usual if it is due anyway, if the stream needs tasks,
+        or if several tasks ask at once: only the first of them is written before the others, and none while this goes on.
+        """
+        self._asked += 1
+        socket = self._socket
+        is_crowded = self._asked > 1 or self._crowded
+        if is_crowded or self._woken or self._deferring or not self._rests or socket is None:
+            return call(*args)
+        self._deferring = True
+        try:
+            return call(*args)
+        finally:
+            self._deferring = False
+            if self._woken:
+                socket.write()
 
     def _start_reader(self) -> None:
         assert self._nursery is not None
@@ -469,7 +504,7 @@ class Pump:
         What may take time starts a reader: more octets than one read or one slice, a peer that must take turns, an engine that wants no
         data, and the end of the stream.
         """
-        socket, turn, totals = self._socket, self._turn, self._totals
+        socket, turn = self._socket, self._turn
         assert socket is not None
         data: bytes | None = b""
         if not turn.due and self._rest is None and self._wants_data():
@@ -480,8 +515,7 @@ class Pump:
         if data is None:
             return
         if data:
-            totals.reads += 1
-            totals.octets_in += len(data)
+            self._count_read(len(data))
             began = turn.began()
             self.feed(self._engine.receive_slice, data, trio.current_time())
             turn.charge(began)
@@ -489,6 +523,16 @@ class Pump:
         if needs_time and self._reading:
             socket.unwatch()
             self._start_reader()
+
+    def _count_read(self, octets: int) -> None:
+        """Count a read, and note whether several tasks have asked before it."""
+        self._totals.reads += 1
+        self._totals.octets_in += octets
+        if self._asked > 1:
+            self._crowded = _CROWDED_READS
+        elif self._crowded:
+            self._crowded -= 1
+        self._asked = 0
 
     async def _read(self) -> None:
         assert self._reader is not None
@@ -506,7 +550,7 @@ class Pump:
 
     async def _read_all(self) -> bool:
         """Read to the end of the stream; return True if the poller reads on instead."""
-        engine, stream, totals, socket = self._engine, self._stream, self._totals, self._socket
+        engine, stream, socket = self._engine, self._stream, self._socket
         await self._until_wanted()
         while True:
             try:
@@ -517,8 +561,7 @@ class Pump:
             if not data:
                 self.feed(engine.receive_eof, trio.current_time())
                 return False
-            totals.reads += 1
-            totals.octets_in += len(data)
+            self._count_read(len(data))
             is_busy = len(data) >= _BUSY_READ_SIZE
             await self._take(bytes(data))
             del data  # otherwise an idle connection would keep its last read in memory
@@ -561,10 +604,10 @@ class Pump:
             while True:
                 slices += 1
                 now = trio.current_time()
-                self._slicing = (
+                self._deferring = (
                     slices % _SLICES_BETWEEN_WRITES != 0 and now - written < _SECONDS_BETWEEN_WRITES
                 )
-                if not self._slicing:
+                if not self._deferring:
                     written = now
                 began = turn.began()
                 self.feed(engine.receive_slice, data, now)
@@ -579,7 +622,7 @@ class Pump:
                 await turn.next()
                 data = b""
         finally:
-            self._slicing = self._taking = False
+            self._deferring = self._taking = False
             if self._rest is not None:  # cancelled
                 turn.turns.later(self._settle_rest)
             if self._woken:

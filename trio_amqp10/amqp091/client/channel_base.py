@@ -311,7 +311,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         self.connection.expect()
         try:
             await self._until_usable()
-            return await ask().result()
+            return await self.connection.pump.write_at_once(ask).result()
         except TransportLostError:
             return None
         except trio.BrokenResourceError:

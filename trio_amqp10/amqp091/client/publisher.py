@@ -106,9 +106,10 @@ class Publisher(Channel):
 
         Cancelled: nothing was sent, or the message was sent and its outcome stays unknown.
         """
-        ticket = await self.transmit(
-            exchange, routing_key, body, mandatory=mandatory, properties=properties, **fields
-        )
+        content = content_of(body, properties, fields)
+        await self.wait_unblocked()
+        ticket = Ticket(self, exchange, routing_key, mandatory, content)
+        self.connection.pump.write_at_once(self._send, ticket)
         await ticket.outcome()
 
     async def transmit(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.session import Session as EngineSession
     from trio_amqp10.amqp10.spec.transport import Error
+    from trio_amqp10.net.pump import Pump
     from trio_amqp10.net.waiters import CheckpointThrottle
 
     from .remote_open import Remote
@@ -62,6 +63,7 @@ class LinkConnection(Protocol):
     close_timeout: float
     engine: EngineConnection
     pace: CheckpointThrottle
+    pump: Pump
     stores: frozenset[TerminusStore]
 
     @property

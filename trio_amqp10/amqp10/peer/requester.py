@@ -150,7 +150,8 @@ class Requester:
     async def _send(self, message: Message) -> OutgoingDelivery:
         """Send when both links are attached, because the reply address may change before."""
         sender = self._sender
-        await sender.session.connection.pace.checkpoint()
+        connection = sender.session.connection
+        await connection.pace.checkpoint()
         self._unsent += 1
         try:
             while True:
@@ -160,7 +161,7 @@ class Requester:
                     continue
                 message.reply_to = self.reply_to
                 try:
-                    return sender.send_nowait(message)
+                    return connection.pump.write_at_once(sender.send_nowait, message)
                 except trio.WouldBlock:
                     await sender.wait_sendable()
         finally:

@@ -102,7 +102,15 @@ class Sender(Link["SenderLink"]):
         Cancelled: the outcome is unknown. If it matters, use ``transmit``, and await the outcome of its
         delivery.
         """
-        delivery = await self.transmit(message, tag=tag, settled=settled, transaction=transaction)
+        delivery: OutgoingDelivery | None = None
+        if not (settled or transaction is not None or self._link.drain or self.is_written):
+            payload = encode_message(message)
+            message_format = message.message_format if isinstance(message, Message) else 0
+            await self._conn.pace.checkpoint()
+            sent = self._conn.pump.write_at_once(self._link.send, payload, False, tag, message_format)
+            delivery = cast("OutgoingDelivery | None", sent)
+        if delivery is None:
+            delivery = await self.transmit(message, tag=tag, settled=settled, transaction=transaction)
         outcome = await delivery.outcome()
         raise_unless_accepted(outcome, delivery)
         return outcome

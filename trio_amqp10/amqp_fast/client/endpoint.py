@@ -162,7 +162,7 @@ class Endpoint(Waiter, ABC):
         while True:
             await self.wait_for_room()
             try:
-                return await self.wait_for(ask())
+                return await self.wait_for(self.connection.pump.write_at_once(ask))
             except TransportLostError:
                 continue
 
