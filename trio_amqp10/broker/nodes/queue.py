@@ -470,14 +470,12 @@ class Queue(Node):
 
     def _must_wait(self, full: bool) -> bool:
         queue_store = self.held.queue_store
-        if self._is_committing():
+        crowded = queue_store is not None and queue_store.journal.crowded
+        if not (full or crowded) or self._is_committing():
             return False  # A commit is one step and cannot wait.
-        if queue_store is None:
-            return full
-        if queue_store.crowded:
-            queue_store.when_roomy(self._unblock)
-            return True
-        return full
+        if queue_store is not None and crowded:
+            queue_store.journal.when_roomy(self._unblock)
+        return True
 
     def _is_committing(self) -> bool:
         """Whether the present messages belong to a transaction that is being written."""
@@ -547,6 +545,7 @@ class Queue(Node):
     def _on_stored(
         self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
     ) -> None:
+        self.held.end_wait(entry, failure)
         if not self._closed:
             if failure is not None:
                 self._on_change()
