@@ -410,6 +410,7 @@ class Queue(Node):
         # Expired messages must not take the room of new ones. (Lengths would cost a call for each message.)
         if held.deadlines.places or held.delayed.places:
             self.sweep()
+        journal = None if held.queue_store is None else held.queue_store.journal
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
         run: list[tuple[Entry, Arrival]] = []
         taken = 0
@@ -427,7 +428,8 @@ class Queue(Node):
                     self._blocked[inlet] = self.on_arrivals
                     return
                 full = self._bounded and held.is_full()
-                if (full or held.queue_store is not None) and self._must_wait(
+                # A store that has caught up is tested here, to save a call for each message.
+                if (full or (journal is not None and journal.crowded)) and self._must_wait(
                     full and self.policy.overflow == "wait"
                 ):
                     self._place_all(run)  # These came before the messages that wait.
@@ -470,12 +472,12 @@ class Queue(Node):
 
     def _must_wait(self, full: bool) -> bool:
         queue_store = self.held.queue_store
-        crowded = queue_store is not None and queue_store.journal.crowded
-        if not (full or crowded) or self._is_committing():
+        if self._is_committing():
             return False  # A commit is one step and cannot wait.
-        if queue_store is not None and crowded:
+        if queue_store is not None and queue_store.journal.crowded:
             queue_store.journal.when_roomy(self._unblock)
-        return True
+            return True
+        return full
 
     def _is_committing(self) -> bool:
         """Whether the present messages belong to a transaction that is being written."""
