@@ -12,7 +12,7 @@ from trio_amqp10 import MemoryStore, SqliteStore, StoreTable
 from .rows import THINGS, row, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 NAMES = StoreTable("names", ("name", "id"), str)
@@ -57,6 +57,42 @@ async def test_store_replaces_and_deletes_when_a_key_is_written_again(reopen: An
     gone: dict[int, Any] = dict.fromkeys(range(10, many))
     assert await write(store, {THINGS: {**gone, 5: row(5, b"new"), 1000: None}}) is None
     assert list(reopen().rows(THINGS)) == [row(key, b"new" if key == 5 else b"") for key in range(10)]
+
+
+@pytest.mark.parametrize("step", [1, 2, 7])
+async def test_store_deletes_no_row_between_those_that_it_deletes(reopen: Any, step: int) -> None:
+    store = reopen()
+    list(store.rows(THINGS))
+    many = range(1000)
+    assert await write(store, {THINGS: {key: row(key) for key in many}}) is None
+    gone = many[200:900:step]
+    drops: dict[int, None] = dict.fromkeys(reversed(gone))
+    assert await write(store, {THINGS: drops}) is None
+    assert list(reopen().rows(THINGS)) == [row(key) for key in many if key not in gone]
+
+
+async def test_store_deletes_rows_whose_keys_are_texts(reopen: Any) -> None:
+    store = reopen()
+    list(store.rows(NAMES))
+    names = {str(number): (str(number), number) for number in range(10)}
+    assert await write(store, {NAMES: names}) is None
+    drops: dict[str, None] = dict.fromkeys("2345")
+    assert await write(store, {NAMES: drops}) is None
+    assert list(reopen().rows(NAMES)) == [names[name] for name in "016789"]
+
+
+@pytest.mark.parametrize("filled", [(), (0,), (3,), (259,), range(260)])
+async def test_store_keeps_each_cell_of_a_column_that_is_mostly_null(
+    reopen: Any, filled: Sequence[int]
+) -> None:
+    store = reopen()
+    list(store.rows(NAMES))
+    rows = {
+        name: (name, number if number in filled else None)
+        for number, name in enumerate(f"{number:03}" for number in range(260))
+    }
+    assert await write(store, {NAMES: rows}) is None
+    assert list(reopen().rows(NAMES)) == list(rows.values())
 
 
 @pytest.mark.parametrize("store", ["orders.db", 5])

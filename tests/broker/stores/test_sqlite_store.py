@@ -36,6 +36,25 @@ async def test_sqlite_store_writes_nothing_when_one_row_cannot_be(tmp_path: Path
         assert list(store.rows(THINGS)) == [row(3)]
 
 
+async def test_sqlite_store_reports_keys_of_two_types_and_goes_on(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        failure = await write(store, {THINGS: {1: None, "2": None}})
+        assert failure is not None
+        assert await write(store, {THINGS: {3: row(3)}}) is None
+
+
+@pytest.mark.parametrize("wrong", [(2, "a name"), (2, "a name", b"", "more")])
+async def test_sqlite_store_writes_no_row_with_another_number_of_cells(tmp_path: Path, wrong: Any) -> None:
+    with SqliteStore(tmp_path / "store") as store:
+        list(store.rows(THINGS))
+        for batch in ({2: wrong}, {key: row(key) for key in (1, 3, 4)} | {2: wrong}):
+            failure = await write(store, {THINGS: batch})
+            assert failure is not None
+    with SqliteStore(tmp_path / "store") as store:
+        assert list(store.rows(THINGS)) == []
+
+
 async def test_sqlite_store_says_that_it_is_full_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store", max_octets=65_536) as store:
         list(store.rows(THINGS))

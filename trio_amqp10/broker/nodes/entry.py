@@ -118,6 +118,8 @@ class Entry:
         order: its place in the queue.
         origin: its sender, as in ``message_origin``; None if that is not known.
         content: the message in its present state.
+        arrived: when it arrived, in seconds on the queue's clock; only of a message that may expire.
+        ttl: in milliseconds, since ``arrived``; None for no limit.
         ages: whether its ttl shrinks while it is here.
         available: whether it is among the available messages; False while it is leased, delayed, or being stored.
         ended: whether it has left the queue.
@@ -138,10 +140,9 @@ class Entry:
     """
 
     __slots__ = (
-        "_arrived",
         "_queue",
-        "_ttl",
         "ages",
+        "arrived",
         "available",
         "content",
         "deadline",
@@ -160,13 +161,14 @@ class Entry:
         "since",
         "size",
         "timer",
+        "ttl",
         "turn",
     )
 
     def __init__(self, queue: EntryQueue, order: int, content: Content, origin: str | None) -> None:
         self._queue = queue
-        self._arrived = 0.0
-        self._ttl: int | None = None
+        self.arrived: float = 0.0
+        self.ttl: int | None = None
         self.ages: bool = False
         self.order: int = order
         self.content: Content = content
@@ -191,23 +193,18 @@ class Entry:
     def limit(self, now: float, deadline: float, ttl: int | None) -> None:
         """Let the message expire at ``deadline``."""
         self.deadline = deadline
-        self._arrived = now
-        self._ttl = ttl
+        self.arrived = now
+        self.ttl = ttl
         self.ages = ttl is not None
-
-    @property
-    def life(self) -> tuple[float, int | None]:
-        """Its arrival, in seconds on the queue's clock, and its ttl in milliseconds."""
-        return self._arrived, self._ttl
 
     def aged(self, now: float) -> Content:
         """Return the content with its remaining ttl.
 
         So a message expires even if it is forwarded in a circle (3.2.1).
         """
-        assert self._ttl is not None
-        left = max(0, self._ttl - round((now - self._arrived) * 1000))
-        return self.content if left == self._ttl else self.content.aged(left)
+        assert self.ttl is not None
+        left = max(0, self.ttl - round((now - self.arrived) * 1000))
+        return self.content if left == self.ttl else self.content.aged(left)
 
     # -- as a lease -------------------------------------------------------------------------
 

@@ -253,11 +253,9 @@ class HeldMessages:
 
         Returns:
             False if it need not wait for the store. Otherwise ``stored`` is called when it may be delivered, or could not be
-            stored and is gone.
+            stored, and must call ``end_wait``.
         """
-        if self.queue_store is None or not self.queue_store.enter(
-            entry, partial(self._on_stored, entry, stored)
-        ):
+        if self.queue_store is None or not self.queue_store.enter(entry, stored, behind=self._coming > 0):
             return False
         self._promise_room(entry)
         return True
@@ -270,22 +268,22 @@ class HeldMessages:
         ``stored`` is called then, as for ``store``.
         """
         self._promise_room(entry)
-        journal.after(partial(self._on_stored, entry, stored))
+        journal.after(stored)
 
     def _promise_room(self, entry: Entry) -> None:
         self._coming += 1
         self._coming_octets += entry.size
 
-    def _on_stored(
-        self, entry: Entry, stored: Callable[[StoreError | None], object], failure: StoreError | None
-    ) -> None:
+    def end_wait(self, entry: Entry, failure: StoreError | None) -> None:
+        """Count a message that waited for the store; after a failure it is gone."""
+        if failure is not None and entry.queue_store is not None:
+            entry.queue_store.give_up(entry)
         if not self.closed:
             self._coming -= 1
             self._coming_octets -= entry.size
             if failure is not None:
                 self.figures["refused"] += 1
                 self.forget(entry)
-        stored(failure)
 
     def recover(self) -> Iterator[tuple[Entry, bool]]:
         """Hold the stored messages again.

@@ -196,71 +196,59 @@ class QueueStore:
 
     Attributes:
         everything: whether all messages of the queue are stored.
+        journal: collects the changes, and writes them to the store.
         rest: its messages that are in the store alone; None if all are in memory.
     """
 
-    __slots__ = ("_address", "_delayed", "_message_store", "_open", "_pending", "everything", "rest")
+    __slots__ = ("_address", "_delayed", "_message_store", "_open", "everything", "journal", "rest")
 
     def __init__(self, message_store: MessageStore, address: str, *, everything: bool | None = None) -> None:
         self._message_store = message_store
         self._address = address
         self.everything: Final = message_store.keeps_all if everything is None else everything
-        self._pending = 0
+        self.journal: Final = message_store.journal
         self._open: set[int] = set()
         self._delayed: set[int] = set()
         self.rest: StoredRest | None = None
 
     # -- in ---------------------------------------------------------------------------------
 
-    @property
-    def journal(self) -> Journal:
-        """Collects the changes, and writes them to the store."""
-        return self._message_store.journal
-
-    @property
-    def crowded(self) -> bool:
-        """Whether the queue should take no more until the store has caught up."""
-        return self._message_store.journal.crowded
-
     def keeps(self, content: Content) -> bool:
         """Whether a message is stored."""
         return self.everything or content.durable
 
-    def when_roomy(self, call: Callable[[], object]) -> None:
-        """Call ``call`` once when the store is not ``crowded`` any more."""
-        self._message_store.journal.when_roomy(call)
-
-    def enter(self, entry: Entry, stored: Callable[[StoreError | None], object]) -> bool:
+    def enter(self, entry: Entry, stored: Callable[[StoreError | None], object], *, behind: bool) -> bool:
         """Write a new message to the store, if it must be stored.
 
+        Args:
+            entry: the message.
+            stored: called when the message may be delivered, in the order of the calls; with the error if it could not be stored:
+                the caller then calls ``give_up``.
+            behind: whether an earlier message of the queue is on its way to the store.
+
         Returns:
-            False if the message need not wait: it is not stored, no earlier message of the queue is on its way to the store, and
-            it is not part of a transaction. Otherwise ``stored`` is called when it may be delivered, in the order of the calls.
+            False if the message need not wait, and ``stored`` is not called: it is not stored, it is not ``behind``, and it is not
+            part of a transaction.
         """
-        keeps = self.keeps(entry.content)
-        committing = self._message_store.journal.committing
-        if not keeps and not self._pending and not committing:
-            return False
-        if keeps:
+        if self.keeps(entry.content):
             entry.queue_store = self
             entry.row = self._message_store.next_id()
             self._open.add(entry.row)
             if self.rest is not None and not self.rest.has_passed(entry.order):
                 self.rest.ahead.add(entry.row)
             self.write(entry)
-        self._pending += 1
-
-        def after(failure: StoreError | None) -> None:
-            self._pending -= 1
-            if failure is not None and keeps:
-                self._open.discard(entry.row)
-                entry.queue_store = None
-            # A message that is not stored only waited for earlier ones, so their failure does not concern it. In a
-            # transaction it does: all messages of that are refused together.
-            stored(failure if keeps or committing else None)
-
-        self._message_store.journal.after(after)
+        elif not self.journal.committing:
+            if behind:  # It only waits for earlier ones, so their failure does not concern it.
+                self.journal.after(lambda _failure: stored(None))
+            return behind
+        # A message of a transaction that is not stored is refused if the others are.
+        self.journal.after(stored)
         return True
+
+    def give_up(self, entry: Entry) -> None:
+        """Forget a new message that could not be stored."""
+        self._open.discard(entry.row)
+        entry.queue_store = None
 
     def write(self, entry: Entry) -> None:
         """Write a message in its present form, unless its queue was deleted."""
@@ -268,7 +256,7 @@ class QueueStore:
             return
         clock = self._message_store.clock
         content = entry.content
-        arrived, ttl = entry.life
+        ttl = entry.ttl
         row: Row = (
             entry.row,
             self._address,
@@ -276,16 +264,16 @@ class QueueStore:
             content.number,
             content.octets,
             entry.origin,
-            round(entry.since * 1000) if ttl is None else clock.to_wall(arrived),
+            round(entry.since * 1000) if ttl is None else clock.to_wall(entry.arrived),
             ttl,
             None if entry.deadline is None else clock.to_wall(entry.deadline),
             entry.failures,
         )
-        self._message_store.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
+        self.journal.note(MESSAGES, entry.row, row, content.size + _OVERHEAD)
         if entry.due is not None:
             self._delayed.add(entry.row)
-            self._message_store.journal.note(DELAYS, entry.row, (entry.row, clock.to_wall(entry.due)))
-        else:
+            self.journal.note(DELAYS, entry.row, (entry.row, clock.to_wall(entry.due)))
+        elif self._delayed:  # Most queues have none: tested here, to save a call for each message.
             self._drop_delay(entry.row)
 
     # -- out --------------------------------------------------------------------------------
@@ -293,19 +281,20 @@ class QueueStore:
     def erase(self, entry: Entry) -> None:
         """Delete a message from the store."""
         self._open.discard(entry.row)
-        self._message_store.journal.drop(MESSAGES, entry.row)
-        self._drop_delay(entry.row)
+        self.journal.drop(MESSAGES, entry.row)
+        if self._delayed:
+            self._drop_delay(entry.row)
         entry.queue_store = None
 
     def _drop_delay(self, record: int) -> None:
         if record in self._delayed:
             self._delayed.discard(record)
-            self._message_store.journal.drop(DELAYS, record)
+            self.journal.drop(DELAYS, record)
 
     def delete_in_commit(self, entry: Entry) -> Callable[[], object]:
         """Delete the message in the next commit. Return a function that cancels that."""
         self._open.discard(entry.row)
-        self._message_store.journal.note(MESSAGES, entry.row, None)
+        self.journal.note(MESSAGES, entry.row, None)
         self._drop_delay(entry.row)
         entry.queue_store = None
 
@@ -323,7 +312,7 @@ class QueueStore:
         if self.rest is not None or self._message_store.take_totals(self._address) is not None:
             self.erase_rest()
         for record in self._open:
-            self._message_store.journal.drop(MESSAGES, record)
+            self.journal.drop(MESSAGES, record)
             self._drop_delay(record)
         self._open.clear()
 
@@ -355,7 +344,7 @@ class QueueStore:
         ahead = self._message_store.take_ahead(self._address)
         totals = self._message_store.take_totals(self._address)
         if totals is not None:
-            self.rest = StoredRest(self._message_store.journal.store, MESSAGES, self._address, totals)
+            self.rest = StoredRest(self.journal.store, MESSAGES, self._address, totals)
             self.rest.ahead.update(ahead)
         for row in sorted(ahead.values(), key=_order_of):
             if self.rest is not None:
@@ -371,7 +360,7 @@ class QueueStore:
         record, _, place, number, octets, origin, arrived, ttl, expires, failures = values
         is_new = record >= self._message_store.first_new
         readable: list[Content] = []
-        with self._message_store.journal.reading(MESSAGES, record):
+        with self.journal.reading(MESSAGES, record):
             content = content_of(number, octets)
             # It may have been leased before a restart: that is not written.
             readable.append(content if is_new else content.acquired())
@@ -397,7 +386,7 @@ class QueueStore:
 
     def begin_rest(self, order: int) -> None:
         """Begin to leave messages to the store; those before this order stay."""
-        store = self._message_store.journal.store
+        store = self.journal.store
         self.rest = StoredRest.behind(store, MESSAGES, self._address, order, set(self._open))
 
     def page_out(self, entry: Entry) -> None:

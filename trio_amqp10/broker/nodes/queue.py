@@ -410,6 +410,7 @@ class Queue(Node):
         # Expired messages must not take the room of new ones. (Lengths would cost a call for each message.)
         if held.deadlines.places or held.delayed.places:
             self.sweep()
+        journal = None if held.queue_store is None else held.queue_store.journal
         origin = self._origins.get(inlet) or origin_of(inlet.peer)
         run: list[tuple[Entry, Arrival]] = []
         taken = 0
@@ -427,7 +428,8 @@ class Queue(Node):
                     self._blocked[inlet] = self.on_arrivals
                     return
                 full = self._bounded and held.is_full()
-                if (full or held.queue_store is not None) and self._must_wait(
+                # A store that has caught up is tested here, to save a call for each message.
+                if (full or (journal is not None and journal.crowded)) and self._must_wait(
                     full and self.policy.overflow == "wait"
                 ):
                     self._place_all(run)  # These came before the messages that wait.
@@ -472,10 +474,8 @@ class Queue(Node):
         queue_store = self.held.queue_store
         if self._is_committing():
             return False  # A commit is one step and cannot wait.
-        if queue_store is None:
-            return full
-        if queue_store.crowded:
-            queue_store.when_roomy(self._unblock)
+        if queue_store is not None and queue_store.journal.crowded:
+            queue_store.journal.when_roomy(self._unblock)
             return True
         return full
 
@@ -547,6 +547,7 @@ class Queue(Node):
     def _on_stored(
         self, entry: Entry, inlet: Inlet | None, arrival: Arrival | None, failure: StoreError | None
     ) -> None:
+        self.held.end_wait(entry, failure)
         if not self._closed:
             if failure is not None:
                 self._on_change()

@@ -95,6 +95,10 @@ class StoreTable(NamedTuple):
     kinds: tuple[Kind, ...] = ()
     division: Division | None = None
 
+    def __hash__(self) -> int:
+        """Return the hash of the name, quickly: each change of a row needs it."""
+        return hash(self.name)
+
     def fault_in(self, row: Row) -> str | None:
         """Return which cell of a row is not of its kind, or None.
 

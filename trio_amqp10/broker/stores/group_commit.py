@@ -49,7 +49,7 @@ class _Batch:
 
     def __init__(self) -> None:
         self.changes: dict[StoreTable, dict[Key, Row | None]] = {}
-        self.dones: list[Done] = []
+        self.dones: deque[Done] = deque()
         self.owed: list[tuple[StoreTable, Key]] = []
         self.rows = 0
         self.octets = 0
@@ -195,12 +195,12 @@ class Journal:
 
         It is called at once if no change waits, otherwise in the order of the calls. Deletions of earlier failed batches are included.
         """
-        if not self.committing and not self.busy and not self._next.changes:
-            done(None)
-        else:
+        if self._next.changes or self.committing or self.busy:
             self._next.dones.append(done)
             if not self._scheduled:
                 self._schedule()
+        else:
+            done(None)
 
     def when_dropped(self, done: Done) -> None:
         """Call ``done`` once the rows that were dropped are deleted, or cannot be.
@@ -352,10 +352,10 @@ class Journal:
 
     def _report(self, batch: _Batch, failure: StoreError | None) -> None:
         """Call the callbacks of this batch, some at a time, so that others have turns."""
-        dones, batch.dones = batch.dones[:_AT_ONCE], batch.dones[_AT_ONCE:]
-        for done in dones:
-            self._call(done, failure)
-        if batch.dones:
+        dones = batch.dones
+        for _ in range(min(_AT_ONCE, len(dones))):
+            self._call(dones.popleft(), failure)
+        if dones:
             trio.lowlevel.current_trio_token().run_sync_soon(self._report, batch, failure)
             return
         waiting, self._waiting = self._waiting, deque()

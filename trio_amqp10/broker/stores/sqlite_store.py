@@ -27,7 +27,7 @@ import threading
 import time
 from functools import partial
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 import trio
 
@@ -65,6 +65,8 @@ _SHARE: Final = 4
 
 _COPIED: Final = 64
 """Pages that a backup copies in one step, between which batches are written."""
+
+Item = TypeVar("Item")
 
 Work = tuple["Batch | str | Page", "Callable[..., object]", trio.lowlevel.TrioToken | None]
 """A batch to write, the path of a backup, or a page to read; and the callback.
@@ -511,7 +513,7 @@ class SqliteStore:
             lost = self._room.lost_file()
             if lost is None:
                 db.execute("COMMIT")
-        except (sqlite3.Error, OSError, OverflowError, ValueError) as failure:
+        except (sqlite3.Error, OSError, OverflowError, TypeError, ValueError) as failure:
             if db.in_transaction:
                 with contextlib.suppress(sqlite3.Error):
                     db.execute("ROLLBACK")
@@ -534,21 +536,14 @@ class SqliteStore:
         begun: list[PartDeletion] = []
         for table, changes in batch.items():
             put = [row for row in changes.values() if row is not None]
-            drop: list[Cell] = []
-            for key, row in changes.items():
+            drop = [key for key, row in changes.items() if row is None]
+            for key in drop:
                 if isinstance(key, PartRows):
                     deletion = PartDeletion(self._db, table, key)
                     if not deletion.begin(put):
                         begun.append(deletion)
-                elif row is None:
-                    drop.append(key)
-            place = f"({','.join('?' * len(table.columns))})"
-            self._execute(f"INSERT OR REPLACE INTO {table.name} VALUES {{}}", place, put)
-            self._execute(
-                f"DELETE FROM {table.name} WHERE {table.columns[0]} IN ({{}})",
-                "?",
-                [(key,) for key in drop],
-            )
+            self._insert(table, put)
+            self._delete(table, [key for key in drop if not isinstance(key, PartRows)])
 
         def committed() -> None:
             for each in begun:
@@ -605,13 +600,31 @@ class SqliteStore:
         for each in deletions:
             self._deletions.remove(each)
 
-    def _execute(self, statement: str, place: str, rows: Sequence[tuple[Cell, ...]]) -> None:
-        at = 0
-        for size in _AT_ONCE:
-            while len(rows) - at >= size:
-                values = [value for row in rows[at : at + size] for value in row]
-                self._db.execute(statement.format(",".join([place] * size)), values)
-                at += size
+    def _insert(self, table: StoreTable, rows: list[Row]) -> None:
+        for some in _pieces(rows):
+            # It takes long to bind NULL: columns that are NULL in all of these rows are not bound.
+            bound = [
+                number
+                for number, cells in enumerate(zip(*some, strict=True))
+                if cells[0] is not None or cells.count(None) < len(cells)
+            ]
+            place = f"({','.join('?' if number in bound else 'NULL' for number in range(len(some[0])))})"
+            self._db.execute(
+                f"INSERT OR REPLACE INTO {table.name} VALUES {','.join([place] * len(some))}",
+                [row[number] for row in some for number in bound],
+            )
+
+    def _delete(self, table: StoreTable, keys: list[Any]) -> None:
+        """Delete rows by their keys, which are often a range: a queue is emptied in order."""
+        key = table.columns[0]
+        if table.key is int:
+            keys.sort()
+        for some in (keys,) if _is_range(table, keys) else _pieces(keys):
+            if _is_range(table, some):
+                chosen, values = "BETWEEN ? AND ?", [some[0], some[-1]]
+            else:
+                chosen, values = f"IN ({','.join('?' * len(some))})", some
+            self._db.execute(f"DELETE FROM {table.name} WHERE {key} {chosen}", values)
 
     # -- the end ----------------------------------------------------------------------------
 
@@ -674,6 +687,20 @@ def _checked_path(path: str) -> str:
 
 def _no_store(path: str) -> str:
     return f"{path!r} is not a store of this library"
+
+
+def _pieces(items: list[Item]) -> Iterator[list[Item]]:
+    """Yield pieces of a list, each for one statement."""
+    at = 0
+    for size in _AT_ONCE:
+        while len(items) - at >= size:
+            yield items[at : at + size]
+            at += size
+
+
+def _is_range(table: StoreTable, keys: list[Any]) -> bool:
+    """Whether sorted keys are numbers without a gap."""
+    return table.key is int and bool(keys) and keys[-1] - keys[0] == len(keys) - 1
 
 
 def _up_to(octets: float, column: int) -> Callable[[Iterator[Row]], Iterator[Row]]:
