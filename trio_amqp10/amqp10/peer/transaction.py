@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.amqp10.message import Message, Value
-from trio_amqp10.amqp10.spec.messaging import RELEASED, Accepted, Rejected, Source
+from trio_amqp10.amqp10.spec.messaging import ACCEPTED, RELEASED, Accepted, Rejected, Source
 from trio_amqp10.amqp10.spec.transactions import (
     Coordinator,
     Declare,
@@ -93,6 +93,9 @@ class Transaction:
         self._keep = keep
         target: Any = control.remote.target
         self._any_session = TxnCapability.MULTI_SSNS_PER_TXN in target.capabilities
+        # Each state is the same object wherever it is used, so that the engine encodes it once.
+        self._state = TransactionalState(txn_id=txn_id)
+        self._retired_state = self._state
         self._posted: list[OutgoingDelivery] = []
         self._retired: list[Delivery] = []
         self._acquired: list[Delivery] = []  # some of them are in _retired too
@@ -110,7 +113,7 @@ class Transaction:
             TransactionRolledBackError: the control link ended, and the transaction with it.
         """
         self._check(link.session)
-        return TransactionalState(txn_id=self.id)
+        return self._state
 
     def posted(self, delivery: OutgoingDelivery) -> None:
         """Note a delivery that was sent as a part of the transaction."""
@@ -126,8 +129,9 @@ class Transaction:
         """
         owner: Any = delivery.link.owner
         self._check(owner.session)
-        state = TransactionalState(txn_id=self.id, outcome=outcome)
-        delivery.link.session.settlement.dispose(delivery, state, settle=False)
+        if self._retired_state.outcome is not outcome:
+            self._retired_state = TransactionalState(txn_id=self.id, outcome=outcome)
+        delivery.link.session.settlement.dispose(delivery, self._retired_state, settle=False)
         self._retired.append(delivery)
         if getattr(delivery.remote_state, "txn_id", None) == self.id:
             self._acquired.append(delivery)
@@ -260,17 +264,21 @@ class Transaction:
         If some do not come in time, the coordinator decides without them (4.4.4).
         """
         with trio.move_on_after(self._control.session.connection.close_timeout):
-            for posted in self._posted:
+            for posted in self._not_accepted():
                 with suppress(AmqpError, trio.ClosedResourceError):
                     if not posted.sent_settled:
                         await posted.wait_decided()
 
     def _refusal(self) -> AmqpError | None:
         """Return the refusal of a message, unless the program knows it; None if none."""
-        for posted in self._posted:
+        for posted in self._not_accepted():
             if not posted.was_asked and (refused := posted.refusal()) is not None:
                 return refused
         return None
+
+    def _not_accepted(self) -> list[OutgoingDelivery]:
+        """Return the messages whose outcome must be looked at: usually none."""
+        return [posted for posted in self._posted if _inner(posted.word) is not ACCEPTED]
 
     async def _discharge(self, *, fail: bool) -> Rejected | None:
         """Ask for the end and wait for the answer; return a rejection, or None."""
