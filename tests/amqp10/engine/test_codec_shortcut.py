@@ -245,6 +245,7 @@ USUAL = [
 WRONG = [
     bytes.fromhex("005314c009074343a0004342424 2".replace(" ", "")),  # false where a settle mode is due
     bytes.fromhex("005314c00a084343a000434242 4042".replace(" ", "")),  # false where a state is due
+    bytes.fromhex("005314c00e054343a00043 005334c00301a000"),  # a state where settled is due
 ]
 
 
@@ -252,6 +253,7 @@ WRONG = [
 @given(broken(), st.tuples(st.binary(max_size=4), st.binary(max_size=30)))
 @example(WRONG[0], (b"", b""))
 @example(WRONG[1], (b"", b""))
+@example(WRONG[2], (b"", b""))
 def test_reader_reads_no_broken_octets_that_the_generic_path_refuses(
     body: bytes, around: tuple[bytes, bytes]
 ) -> None:

@@ -147,7 +147,8 @@ class Transaction:
         self._receivers[receiver] = None
 
     def _check(self, session: LinkSession) -> None:
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         ours = self._control.session
         if session is not ours:
             if session.connection is not ours.connection:
@@ -159,14 +160,12 @@ class Transaction:
                 )
         self._check_control()
 
-    def _check_live(self) -> None:
-        if self.state != _LIVE:
-            raise LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
+    def _over(self) -> LocalProtocolError:
+        return LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
 
     def _check_control(self) -> None:
-        try:
-            self._control.check_alive()
-        except (AmqpError, trio.ClosedResourceError) as lost:
+        lost = self._control.why()
+        if lost is not None:
             raise self._lost(lost, asked=False) from lost
 
     # -- discharge (4.3) --------------------------------------------------------------------
@@ -188,7 +187,8 @@ class Transaction:
 
         Cancelled: it is not known whether the transaction was committed.
         """
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         self.state = _ENDING
         try:
             self._check_control()
@@ -235,7 +235,8 @@ class Transaction:
 
         Cancelled: it will be rolled back when the block is left.
         """
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         self.state = _ROLLED_BACK
         with trio.move_on_after(self._control.session.connection.close_timeout):
             await self._settle_down()
@@ -341,6 +342,10 @@ class Transaction:
         self._acquired.clear()
         self._receivers.clear()
 
+    def abandon_control(self) -> None:
+        """Close the control link without waiting: nothing depends on the answer any more."""
+        self._control.abandon()
+
     def close(self) -> None:
         """Note that the control link is closed: undischarged work is rolled back."""
         if self.state == _ROLLED_BACK:
@@ -428,6 +433,8 @@ class TransactionOpening(EnteredWithAsync):
                 else:
                     await transaction.rollback()
         finally:
+            if transaction.state == _COMMITTED:
+                transaction.abandon_control()
             try:
                 await self._control.__aexit__(kind, exc, tb)
             finally:
