@@ -351,11 +351,13 @@ async def test_commit_reports_an_outcome_that_changes_with_the_answer() -> None:
             await desk.peer.accept_attach(credit=10)
         await desk.declare()
         got = await desk.next("transfer", state=IN_TXN)
-        for outcome in ("accepted", "rejected"):
-            state = ("transactional-state", {"txn_id": TXN, "outcome": (outcome, {})})
-            await desk.say(got["delivery_id"], state, settled=False)
-            if outcome == "accepted":
-                discharge = await desk.next("transfer")
+        accepted, rejected = (
+            ("transactional-state", {"txn_id": TXN, "outcome": (outcome, {})})
+            for outcome in ("accepted", "rejected")
+        )
+        await desk.say(got["delivery_id"], accepted, settled=False)
+        discharge = await desk.next("transfer")
+        await desk.say(got["delivery_id"], rejected, settled=False)
         await desk.end(discharge)
 
     async with coordinated(script) as (conn, _), conn.open_sender("q") as sender:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Transferred: TypeAlias = "tuple[int, int | None, bytes | None, int | None, bool | None, bool, Any, int]"
-"""Handle, delivery-id, tag, message-format, settled, more, state, start of the payload."""
+"""Handle, delivery-id, tag, message-format, settled, more, state, and the end."""
 
 TRANSFER: Final = b"\x00\x53\x14"
 DISPOSITION: Final = b"\x00\x53\x15"
@@ -69,7 +69,7 @@ _COUNTED_OUTCOMES: Final[dict[bytes, Any]] = {
     b"\x02\x40": None,
     **{b"\x02" + octets: outcome for octets, outcome in _STATES.items()},
 }
-"""The outcome in a transaction, by the number of fields and the octets after the transaction-id."""
+"""Outcomes in a transaction, by number of fields and octets after the id."""
 
 _OUTCOMES: Final = {
     NoneType: b"",
@@ -107,7 +107,7 @@ def _write_state(state: Any) -> bytes | None:
 
 
 def _read_transactional_tail(octets: bytes) -> _Tail | None:
-    """Return what ``_TAILS`` has for a tail without state, for one with a transactional state; or None."""
+    """Return the like of an entry of ``_TAILS`` for a tail with a state, or None."""
     before, descriptor, rest = octets.partition(_TRANSACTIONAL)
     size = 1 + rest[0] if rest else 0
     state = _read_state(descriptor + rest[:size])

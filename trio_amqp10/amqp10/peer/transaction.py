@@ -311,6 +311,7 @@ class Transaction:
 
     def _apply(self) -> None:
         self.state = _COMMITTED
+        self._control.abandon()  # nothing depends on the coordinator's answer to the detach
         for retired in self._retired:
             outcome = _inner(retired.state)
             retired.state = outcome
@@ -341,10 +342,6 @@ class Transaction:
         self._retired.clear()
         self._acquired.clear()
         self._receivers.clear()
-
-    def abandon_control(self) -> None:
-        """Close the control link without waiting: nothing depends on the answer any more."""
-        self._control.abandon()
 
     def close(self) -> None:
         """Note that the control link is closed: undischarged work is rolled back."""
@@ -433,8 +430,6 @@ class TransactionOpening(EnteredWithAsync):
                 else:
                     await transaction.rollback()
         finally:
-            if transaction.state == _COMMITTED:
-                transaction.abandon_control()
             try:
                 await self._control.__aexit__(kind, exc, tb)
             finally:
