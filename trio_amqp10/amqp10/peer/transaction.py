@@ -43,6 +43,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from trio_amqp10.amqp10.spec.transport import Error
@@ -277,9 +278,9 @@ class Transaction:
                 return refused
         return None
 
-    def _not_accepted(self) -> list[OutgoingDelivery]:
-        """Return the messages whose outcome must be looked at: usually none."""
-        return [posted for posted in self._posted if _inner(posted.word) is not ACCEPTED]
+    def _not_accepted(self) -> Iterator[OutgoingDelivery]:
+        """Iterate over the messages whose outcome must be looked at, which are few."""
+        return (posted for posted in self._posted if _inner(posted.word) is not ACCEPTED)
 
     async def _discharge(self, *, fail: bool) -> Rejected | None:
         """Ask for the end and wait for the answer; return a rejection, or None."""
@@ -315,8 +316,9 @@ class Transaction:
         for retired in self._retired:
             outcome = _inner(retired.state)
             retired.state = outcome
-            with suppress(LocalProtocolError):  # the link has ended: the coordinator knows the outcome
-                retired.link.session.settlement.settle_incoming(retired, outcome)
+            if not retired.settled:
+                with suppress(LocalProtocolError):  # the link has ended: the coordinator knows the outcome
+                    retired.link.session.settlement.settle_incoming(retired, outcome)
         self._forget()
 
     def _undo(self) -> None:
