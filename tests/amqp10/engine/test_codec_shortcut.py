@@ -19,13 +19,16 @@ from trio_amqp10.amqp10.engine.codec_shortcut import (
     read_disposition,
     read_transfer,
     transfer_head,
+    transfer_tail,
     write_disposition,
     write_transfer,
 )
 from trio_amqp10.amqp10.engine.delivery import ACCEPTED, RELEASED
 from trio_amqp10.amqp10.spec import PERFORMATIVES
 from trio_amqp10.amqp10.spec.messaging import Accepted, Modified, Rejected, Released
+from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Disposition, Transfer
+from trio_amqp10.amqp10.wire.encode import encode as encode_generic
 from trio_amqp10.core.errors import RemoteProtocolError
 
 uints = st.sampled_from([0, 1, 127, 255, 256, 0xFFFFFFFF]) | st.integers(0, 0xFFFFFFFF)
@@ -36,7 +39,6 @@ def fields_of(performative: Any, pos: int) -> tuple[Any, ...]:
     """What the reader by hand would say of what the generic path read."""
     if isinstance(performative, Transfer):
         assert performative.rcv_settle_mode is None
-        assert performative.state is None
         assert not performative.resume
         assert not performative.aborted
         tag = performative.delivery_tag
@@ -47,6 +49,7 @@ def fields_of(performative: Any, pos: int) -> tuple[Any, ...]:
             performative.message_format,
             performative.settled,
             performative.more,
+            performative.state,
             pos,
         )
     last = performative.first if performative.last is None else performative.last
@@ -79,7 +82,15 @@ def encoded(number: int) -> st.SearchStrategy[Typed]:
 # -- reading ------------------------------------------------------------------------------------
 
 
-STATES: list[Any] = [None, None, ("accepted", {})]
+IN_TXN: list[Any] = [
+    ("transactional-state", {"txn_id": b"t"}),
+    ("transactional-state", {"txn_id": bytes(32), "outcome": ("accepted", {})}),
+    ("transactional-state", {"txn_id": b"", "outcome": ("released", {})}),
+    ("transactional-state", {"txn_id": b"u", "outcome": ("rejected", {})}),
+    ("transactional-state", {"txn_id": bytes(300)}),
+    ("transactional-state", {}),
+]
+STATES: list[Any] = [None, None, ("accepted", {}), *IN_TXN]
 
 
 @st.composite
@@ -120,6 +131,7 @@ def dispositions(draw: st.DrawFn) -> bytes:
         ("released", {}),
         ("rejected", {}),
         ("modified", {"delivery_failed": True}),
+        *IN_TXN,
     ]
     fields: dict[str, Any] = {
         "role": draw(st.booleans()),
@@ -207,12 +219,33 @@ USUAL = [
             },
         )
     ),
+    *(
+        encode(
+            composite(
+                "transfer",
+                {
+                    "handle": 1,
+                    "delivery_id": 2,
+                    "delivery_tag": b"t",
+                    "message_format": 0,
+                    "settled": False,
+                    "state": state,
+                },
+            )
+        )
+        for state in IN_TXN[:3]
+    ),
+    *(
+        encode(composite("disposition", {"role": True, "first": 1, "last": 9, "state": state}))
+        for state in IN_TXN[:3]
+    ),
 ]
 
 
 WRONG = [
     bytes.fromhex("005314c009074343a0004342424 2".replace(" ", "")),  # false where a settle mode is due
     bytes.fromhex("005314c00a084343a000434242 4042".replace(" ", "")),  # false where a state is due
+    bytes.fromhex("005314c00e054343a00043 005334c00301a000"),  # a state where settled is due
 ]
 
 
@@ -220,6 +253,7 @@ WRONG = [
 @given(broken(), st.tuples(st.binary(max_size=4), st.binary(max_size=30)))
 @example(WRONG[0], (b"", b""))
 @example(WRONG[1], (b"", b""))
+@example(WRONG[2], (b"", b""))
 def test_reader_reads_no_broken_octets_that_the_generic_path_refuses(
     body: bytes, around: tuple[bytes, bytes]
 ) -> None:
@@ -251,7 +285,7 @@ def test_transfer_reader_keeps_a_shape_that_has_come_twice(handle: int, settled:
     head = transfer_head(0, handle)
     for number in range(5):
         frame = write_transfer(head, 100, number, 9 - number, settled) + bytes(8)
-        wanted = (handle, number, (9 - number).to_bytes(4, "big"), 0, settled, False, WHOLE_OVERHEAD)
+        wanted = (handle, number, (9 - number).to_bytes(4, "big"), 0, settled, False, None, WHOLE_OVERHEAD)
         assert reader.read(frame, 8, len(frame)) == wanted
     octets = bytearray(write_transfer(head, 100, 9, 9, settled))
     for place in range(11, len(octets)):
@@ -267,6 +301,8 @@ def test_transfer_reader_keeps_a_shape_that_has_come_twice(handle: int, settled:
         "005314 c0 0a 06 43 43 a00174 5200 41 41",
         "005315 c0 0e 06 41 5203 5204 41 005324c00100 42",
         "005315 c0 09 05 42 43 40 42 00532645",
+        "005315 c0 16 05 41 43 40 40 005334c00c02a003 000102 005324c00100",
+        "005314 c0 18 0b 43 43 a00174 43 42 42 40 005334c00601a003 000102 404042",
     ],
 )
 def test_reader_reads_no_changed_octet_for_something_else(octets: str) -> None:
@@ -350,15 +386,40 @@ def test_writer_of_transfers_equals_the_generic_path(
     )
 
 
-@given(
-    st.booleans(),
-    uints,
-    uints,
-    st.booleans(),
-    st.sampled_from(
-        [None, ACCEPTED, RELEASED, Accepted(), Released(), Rejected(), Modified(delivery_failed=True)]
-    ),
-)
+OUTCOMES = [None, ACCEPTED, RELEASED, Accepted(), Released(), Rejected(), Modified(delivery_failed=True)]
+
+
+@st.composite
+def transactional(draw: st.DrawFn) -> TransactionalState:
+    return TransactionalState(
+        txn_id=draw(st.binary(max_size=40) | st.just(bytearray(b"t"))),
+        outcome=draw(st.sampled_from(OUTCOMES)),
+    )
+
+
+@given(uints, uints, uints, st.booleans(), transactional())
+def test_writer_of_transfers_in_a_transaction_writes_the_octets_of_the_generic_codec(
+    handle: int, delivery_id: int, tag: int, settled: bool, state: TransactionalState
+) -> None:
+    tail = transfer_tail(state)
+    usual = type(state.txn_id) is bytes and len(state.txn_id) <= 32
+    assert (tail is not None) is (usual and not isinstance(state.outcome, (Rejected, Modified)))
+    if tail is not None:
+        body = (write_transfer(transfer_head(0, handle, tail), 0, delivery_id, tag, settled) + tail)[8:]
+        wanted = Transfer(
+            handle=handle,
+            delivery_id=delivery_id,
+            delivery_tag=tag.to_bytes(4, "big"),
+            message_format=0,
+            settled=settled,
+            state=state,
+        )
+        assert PERFORMATIVES.decode(body) == (wanted, len(body))
+        assert body.endswith(encode_generic(state))
+        assert read_transfer(body, 0, len(body)) == fields_of(wanted, len(body))
+
+
+@given(st.booleans(), uints, uints, st.booleans(), st.sampled_from(OUTCOMES) | transactional())
 def test_writer_of_dispositions_equals_the_generic_path(
     role: bool, first: int, last: int, settled: bool, state: Any
 ) -> None:

@@ -72,6 +72,25 @@ def test_send_says_tag_format_and_state_when_they_are_given() -> None:
     script >> expected("transfer", delivery_id=2, delivery_tag=b"\0\0\0\1")
 
 
+@pytest.mark.parametrize("size", [1, 440, 475, 2000])
+def test_each_send_says_its_own_state_whatever_the_sends_before_said(size: int) -> None:
+    link, script = sending(credit=20, remote={"max_frame_size": 512})
+    states = [TransactionalState(txn_id=each) for each in (b"a", b"b", b"long" * 10)]
+    for number, state in enumerate(
+        [None, states[0], states[0], states[1], None, states[2], states[1], states[2]]
+    ):
+        link.send(bytes(size), state=state)
+        wanted = None if state is None else ("transactional-state", {"txn_id": state.txn_id})
+        frame = script.take(expected("transfer"))
+        assert (frame["delivery_id"], frame["delivery_tag"]) == (number, number.to_bytes(4, "big"))
+        payload = frame.payload
+        while frame["more"]:
+            assert frame["state"] == wanted
+            frame = script.take(expected("transfer"))
+            payload += frame.payload
+        assert (frame["state"], payload) == (wanted, bytes(size))
+
+
 @pytest.mark.parametrize(
     ("mode", "asked", "sent"),
     [

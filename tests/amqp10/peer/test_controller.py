@@ -343,3 +343,45 @@ async def test_commit_asks_a_coordinator_that_tells_no_outcome_in_time_and_repor
         assert txn.state == "committed"
         assert trio.current_time() - began == pytest.approx(conn.close_timeout)
     assert body_of(desk.heard[-1]) == ("discharge", {"txn_id": TXN, "fail": False})
+
+
+async def test_commit_reports_an_outcome_that_changes_with_the_answer() -> None:
+    async def script(desk: Desk) -> None:
+        for _ in range(2):
+            await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        got = await desk.next("transfer", state=IN_TXN)
+        accepted, rejected = (
+            ("transactional-state", {"txn_id": TXN, "outcome": (outcome, {})})
+            for outcome in ("accepted", "rejected")
+        )
+        await desk.say(got["delivery_id"], accepted, settled=False)
+        discharge = await desk.next("transfer")
+        await desk.say(got["delivery_id"], rejected, settled=False)
+        await desk.end(discharge)
+
+    async with coordinated(script) as (conn, _), conn.open_sender("q") as sender:
+        with pytest.raises(amqp.TransactionError, match="committed without a message") as failed:
+            async with conn.open_transaction() as txn:
+                await sender.transmit("x", transaction=txn)
+        assert type(failed.value) is amqp.TransactionError
+        assert txn.state == "committed"
+
+
+async def test_committed_transaction_does_not_await_the_end_of_its_control_link(
+    autojump_clock: MockClock,
+) -> None:
+    async def script(desk: Desk) -> None:
+        await desk.peer.accept_attach(credit=10)
+        await desk.declare()
+        discharge = await desk.next("transfer")
+        await desk.say(discharge["delivery_id"], ("accepted", {}))
+        await desk.next("detach", closed=True)
+
+    async with coordinated(script) as (conn, desk):
+        began = trio.current_time()
+        async with conn.open_transaction() as txn:
+            pass
+        assert (txn.state, trio.current_time()) == ("committed", began)
+        await wait_all_tasks_blocked()
+        assert desk.heard[-1].name == "detach"

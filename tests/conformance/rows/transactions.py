@@ -169,8 +169,8 @@ REQUIREMENTS = [
         "the coordinator names the right transaction in the states of its work",
         "outcome_of_posted_work_names_its_transaction",
         mutant=Change(
-            "state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
-            "state = TransactionalState(txn_id=b'other', outcome=outcome)\n            delivery",
+            "TransactionalState(txn_id=txn_id, outcome=ACCEPTED)",
+            "TransactionalState(txn_id=b'other', outcome=ACCEPTED)",
         ),
     ),
     need(
@@ -185,7 +185,7 @@ REQUIREMENTS = [
         "a transfer that posts has a transactional-state with the id",
         "transfers_of_posted_messages_name_the_transaction",
         mutant=Change(
-            "        return TransactionalState(txn_id=self.id)\n\n    def posted",
+            "        return self._state\n\n    def posted",
             "        return None\n\n    def posted",
         ),
     ),
@@ -344,8 +344,8 @@ REQUIREMENTS = [
         "and is reported before the discharge is accepted",
         "relay_rejects_in_the_transaction_what_it_cannot_route",
         mutant=Change(
-            "            state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
-            "            state = TransactionalState(txn_id=self.id, outcome=ACCEPTED)\n            delivery",
+            "            state = TransactionalState(txn_id=self.id, outcome=outcome)\n        with",
+            "            state = TransactionalState(txn_id=self.id, outcome=ACCEPTED)\n        with",
         ),
     ),
     need(
@@ -354,8 +354,8 @@ REQUIREMENTS = [
         "in a state of the same transaction",
         "outcome_of_posted_work_names_its_transaction",
         mutant=Change(
-            "state = TransactionalState(txn_id=self.id, outcome=outcome)\n            delivery",
-            "state = TransactionalState(txn_id=b'other', outcome=outcome)\n            delivery",
+            "TransactionalState(txn_id=txn_id, outcome=ACCEPTED)",
+            "TransactionalState(txn_id=b'other', outcome=ACCEPTED)",
         ),
     ),
     need(

@@ -4,41 +4,44 @@ Each function is a shortcut beside the generic codec, and tests check that both 
 returns None for a shape that it does not know, and the caller uses the generic codec; a writer falls back to
 the generic codec itself. Without this module the engine would be slower, with the same behaviour.
 
-Sections: 2.7.5 (transfer), 2.7.6 (disposition), 3.4.2 (accepted). Knows no link and no session.
+Sections: 2.7.5 (transfer), 2.7.6 (disposition), 3.4.2 (accepted), 4.5.6 (transactional-state). Knows no link and no
+session.
 """
 
 from __future__ import annotations
 
 from struct import Struct, error
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from trio_amqp10.amqp10.spec.messaging import ACCEPTED, RELEASED, Accepted, Released
+from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Disposition, Role
 from trio_amqp10.amqp10.wire.encode import encode
-
-from .outcomes import ACCEPTED, RELEASED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Transferred: TypeAlias = "tuple[int, int | None, bytes | None, int | None, bool | None, bool, int]"
-"""Handle, delivery-id, tag, message-format, settled, more, start of the payload."""
+Transferred: TypeAlias = "tuple[int, int | None, bytes | None, int | None, bool | None, bool, Any, int]"
+"""Handle, delivery-id, tag, message-format, settled, more, state, and the end."""
 
 TRANSFER: Final = b"\x00\x53\x14"
 DISPOSITION: Final = b"\x00\x53\x15"
 
 _UINT: Final = Struct(">I")
 
-# The tail of a transfer, after its tag: message-format, settled, more (2.7.5). In every shape that peers write
+# The tail of a transfer, after its tag: message-format, settled, more, state (2.7.5). In every shape that peers write
 # for format 0, the octets of the tail determine how many fields the list has.
 _FORMATS = {b"\x43": 0, b"\x52\x00": 0, b"\x70\x00\x00\x00\x00": 0, b"\x40": None}
 _FLAGS = {b"\x42": False, b"\x41": True, b"\x40": None}
-_TAILS: Final[dict[bytes, tuple[int, int | None, bool | None, bool]]] = {b"": (3, None, None, False)}
+_Tail: TypeAlias = "tuple[int, int | None, bool | None, bool, Any]"
+_TAILS: Final[dict[bytes, _Tail]] = {b"": (3, None, None, False, None)}
 for _fmt, _format in _FORMATS.items():
-    _TAILS[_fmt] = (4, _format, None, False)
+    _TAILS[_fmt] = (4, _format, None, False, None)
     for _flag, _settled in _FLAGS.items():
-        _TAILS[_fmt + _flag] = (5, _format, _settled, False)
+        _TAILS[_fmt + _flag] = (5, _format, _settled, False, None)
         for _flag2, _more in _FLAGS.items():
-            _TAILS[_fmt + _flag + _flag2] = (6, _format, _settled, bool(_more))
+            _TAILS[_fmt + _flag + _flag2] = (6, _format, _settled, bool(_more), None)
             # qpid-proton writes the fields from rcv-settle-mode to batchable if any of them is set. The last
             # three (resume, aborted and batchable) are booleans, and may be false instead of null.
             for _n in range(1, 6):
@@ -48,13 +51,71 @@ for _fmt, _format in _FORMATS.items():
                         _format,
                         _settled,
                         bool(_more),
+                        None,
                     )
+_BEFORE_STATE: Final = frozenset(octets for octets, values in _TAILS.items() if values[0] == 7)
 
 _EMPTY_LISTS = (b"\x45", b"\xc0\x01\x00", b"\xd0\x00\x00\x00\x04\x00\x00\x00\x00")
 _STATES: Final[dict[bytes, Any]] = {
     **{b"\x00\x53\x24" + empty: ACCEPTED for empty in _EMPTY_LISTS},
     **{b"\x00\x53\x26" + empty: RELEASED for empty in _EMPTY_LISTS},
 }
+
+# A transactional state is a list8 of a transaction-id, a short binary, and perhaps an outcome (4.5.6).
+_TRANSACTIONAL: Final = b"\x00\x53\x34\xc0"
+_MAX_TXN_ID: Final = 32
+_COUNTED_OUTCOMES: Final[dict[bytes, Any]] = {
+    b"\x01": None,
+    b"\x02\x40": None,
+    **{b"\x02" + octets: outcome for octets, outcome in _STATES.items()},
+}
+"""Outcomes in a transaction, by number of fields and octets after the id."""
+
+_OUTCOMES: Final = {
+    NoneType: b"",
+    Accepted: b"\x00\x53\x24\xc0\x01\x00",
+    Released: b"\x00\x53\x26\xc0\x01\x00",
+}
+
+
+def _read_state(octets: bytes) -> Any:
+    """Return accepted, released, or their like in a transaction; None if unknown."""
+    state = _STATES.get(octets)
+    if state is not None or octets[:4] != _TRANSACTIONAL or len(octets) < 8:
+        return state
+    stop = 8 + octets[7]
+    outcome = octets[5:6] + octets[stop:]
+    if (
+        octets[4] + 5 != len(octets)
+        or octets[6] != 0xA0
+        or stop > len(octets)
+        or outcome not in _COUNTED_OUTCOMES
+    ):
+        return None
+    return TransactionalState(txn_id=octets[8:stop], outcome=_COUNTED_OUTCOMES[outcome])
+
+
+def _write_state(state: Any) -> bytes | None:
+    """Return the octets of a transactional state of at most 48 octets, or None."""
+    if state.__class__ is not TransactionalState:
+        return None
+    txn_id, outcome = state.txn_id, _OUTCOMES.get(state.outcome.__class__)
+    if txn_id.__class__ is not bytes or len(txn_id) > _MAX_TXN_ID or outcome is None:
+        return None
+    size = 3 + len(txn_id) + len(outcome)
+    return _TRANSACTIONAL + bytes((size, 2 if outcome else 1, 0xA0, len(txn_id))) + txn_id + outcome
+
+
+def _read_transactional_tail(octets: bytes) -> _Tail | None:
+    """Return the like of an entry of ``_TAILS`` for a tail with a state, or None."""
+    before, descriptor, rest = octets.partition(_TRANSACTIONAL)
+    size = 1 + rest[0] if rest else 0
+    state = _read_state(descriptor + rest[:size])
+    # With null in place of the state, it must be a tail that is known.
+    known = _TAILS.get(before + b"\x40" + rest[size:])
+    if state is None or known is None or before not in _BEFORE_STATE:
+        return None
+    return (*known[:4], state)
 
 
 def read_transfer(buf: bytes, pos: int, end: int) -> Transferred | None:
@@ -116,10 +177,11 @@ def read_transfer(buf: bytes, pos: int, end: int) -> Transferred | None:
     # header.
     if p > stop:
         return None
-    tail = _TAILS.get(buf[p:stop])
+    octets = buf[p:stop]
+    tail = _TAILS.get(octets) or _read_transactional_tail(octets)
     if tail is None or tail[0] != buf[pos + 5]:
         return None
-    return handle, delivery_id, tag, tail[1], tail[2], tail[3], stop
+    return handle, delivery_id, tag, tail[1], tail[2], tail[3], tail[4], stop
 
 
 class TransferReader:
@@ -136,15 +198,15 @@ class TransferReader:
         self._split: Callable[[bytes, int], tuple[Any, ...]] | None = None
         self._last = self._around = self._mark = self._tail = b""
         self._size = 0
-        self._values: tuple[int, int | None, bool | None, bool] = (0, None, None, False)
+        self._values: tuple[int, int | None, bool | None, bool, Any] = (0, None, None, False, None)
 
     def read(self, buf: bytes, pos: int, end: int) -> Transferred | None:
         """Return what ``read_transfer`` returns for the same arguments."""
         if self._split is not None and pos + self._size <= end:
             around, delivery_id, mark, tag, tail = self._split(buf, pos)
             if around == self._around and mark == self._mark and tail == self._tail:
-                handle, message_format, settled, more = self._values
-                return handle, delivery_id, tag, message_format, settled, more, pos + self._size
+                handle, message_format, settled, more, state = self._values
+                return handle, delivery_id, tag, message_format, settled, more, state, pos + self._size
         fields = read_transfer(buf, pos, end)
         if fields is not None:
             self._learn(buf, pos, fields)
@@ -152,7 +214,7 @@ class TransferReader:
 
     def _learn(self, buf: bytes, pos: int, fields: Transferred) -> None:
         """Keep the shape of this transfer if the transfer before began alike."""
-        handle, delivery_id, tag, message_format, settled, more, stop = fields
+        handle, delivery_id, tag, message_format, settled, more, state, stop = fields
         # The octets up to and including the constructor of the delivery-id: their number depends on how the
         # handle is encoded.
         width = 8 if buf[pos + 6] == 0x43 else 9 if buf[pos + 6] == 0x52 else 12
@@ -168,7 +230,7 @@ class TransferReader:
         rest = self._size - width - 6 - len(tag)
         self._split = Struct(f">{width}sI2s{len(tag)}s{rest}s").unpack_from
         self._around, self._mark, self._tail = around, bytes((0xA0, len(tag))), buf[stop - rest : stop]
-        self._values = (handle, message_format, settled, more)
+        self._values = (handle, message_format, settled, more, state)
 
 
 _WHOLE: Final = Struct(">I16sI2sI2s")
@@ -180,24 +242,38 @@ WHOLE_OVERHEAD: Final = _WHOLE.size
 """Octets of frame header and performative that ``write_transfer`` writes."""
 
 
-def transfer_head(channel: int, handle: int) -> bytes:
-    """Return the octets that all transfers of a link share.
+def transfer_tail(state: Any) -> bytes | None:
+    """Return the octets of a transfer from ``more`` to ``state``, or None.
+
+    There are none for the state None.
+    """
+    if state is None:
+        return b""
+    octets = _write_state(state)
+    return octets and b"\x40\x40" + octets
+
+
+def transfer_head(channel: int, handle: int, tail: bytes = b"") -> bytes:
+    """Return the octets that all transfers of a link with this ``tail`` share.
 
     They reach from the data offset of the frame header to the constructor of the delivery-id.
     """
-    size = _WHOLE.size - 4 - 4 - len(TRANSFER) - 2
+    size = _WHOLE.size - 4 - 4 - len(TRANSFER) - 2 + len(tail)
     return (
         b"\x02\x00"
         + channel.to_bytes(2, "big")
         + TRANSFER
-        + bytes((0xC0, size, 5, 0x70))
+        + bytes((0xC0, size, 8 if tail else 5, 0x70))
         + _UINT.pack(handle)
         + b"\x70"
     )
 
 
 def write_transfer(head: bytes, frame_size: int, delivery_id: int, tag: int, settled: bool) -> bytes:
-    """Return frame header and performative of a whole message under a 4-octet tag."""
+    """Return frame header and performative of a whole message under a 4-octet tag.
+
+    The tail that ``head`` was made for must follow.
+    """
     return _WHOLE.pack(frame_size, head, delivery_id, _TAG, tag, _SETTLED if settled else _UNSETTLED)
 
 
@@ -235,7 +311,7 @@ def read_disposition(buf: bytes, pos: int, end: int) -> tuple[bool, int, int, bo
             else:
                 return None
         flag = buf[p]
-        if flag not in (0x41, 0x42):
+        if flag not in (0x40, 0x41, 0x42):
             return None
     except (IndexError, error):
         return None
@@ -244,7 +320,7 @@ def read_disposition(buf: bytes, pos: int, end: int) -> tuple[bool, int, int, bo
         if buf[end - 1] not in (0x40, 0x41, 0x42):  # batchable is a hint: its value is ignored
             return None
         stop = end - 1
-    state = _STATES.get(buf[p + 1 : stop])
+    state = _read_state(buf[p + 1 : stop])
     if state is None:
         return None
     return buf[pos + 6] == 0x41, ids[0], ids[1], flag == 0x41, state
@@ -257,10 +333,16 @@ _ACCEPTED_TAIL: Final = b"\x41\x00\x53\x24\xc0\x01\x00"
 def write_disposition(role: bool, first: int, last: int, settled: bool, state: Any) -> bytes:
     """Return the body of a disposition.
 
-    The usual one, of a receiver that accepts and settles, is written without the generic codec.
+    The usual ones, of a receiver that accepts and settles, or in a transaction, are written without the generic
+    codec.
     """
     if state is ACCEPTED and settled and role is Role.RECEIVER:
         return _ACCEPTED_HEAD + _UINT.pack(first) + b"\x70" + _UINT.pack(last) + _ACCEPTED_TAIL
+    octets = _write_state(state)
+    if octets is not None:
+        head = DISPOSITION + bytes((0xC0, 13 + len(octets), 5, 0x41 if role else 0x42, 0x70))
+        flag = b"\x41" if settled else b"\x40"
+        return head + _UINT.pack(first) + b"\x70" + _UINT.pack(last) + flag + octets
     return encode(
         Disposition(
             role=role, first=first, last=None if last == first else last, settled=settled, state=state

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
-from trio_amqp10.amqp10.spec.messaging import Modified, Rejected
+from trio_amqp10.amqp10.spec.messaging import ACCEPTED, RELEASED, Modified, Rejected
 from trio_amqp10.amqp10.spec.transport import Error, ReceiverSettleMode
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .connection_context import Touchable
-from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
+from .outcomes import OUTCOMES, is_refusal, is_terminal
 from .unsettled_map import MAX_TAG
 
 if TYPE_CHECKING:

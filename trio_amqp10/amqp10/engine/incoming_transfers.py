@@ -76,7 +76,7 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
     if fields is None:
         # The performative has an unusual shape (or is malformed): the generic codec reads it.
         return False
-    handle, delivery_id, tag, message_format, settled, more, start = fields
+    handle, delivery_id, tag, message_format, settled, more, state, start = fields
     link = session.by_remote_handle.get(handle)
     if not isinstance(link, ReceiverLink):
         # No link has this handle, or it is our sender: the general path raises the error (2.6.2).
@@ -116,6 +116,8 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
             delivery: IncomingDelivery = context.incoming_class(
                 link, delivery_id, tag, message_format or 0, settled is True, payload
             )
+            if state is not None:
+                delivery.word = state
             # An unsettled delivery is found by its id (dispositions, 2.7.6), by its tag (to refuse a second
             # use, 2.6.12), and by its terminus (to resume it, 2.6.13).
             if not settled:
@@ -129,13 +131,10 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
             if owner is not None and not owner.touched:
                 context.touch(owner)
         elif (
-            # A transfer that only continues the delivery in progress: it names no id, tag, format or
-            # settlement, which could contradict the first transfer (2.7.5).
+            # A transfer that only continues the delivery in progress: it names no id, tag, format,
+            # settlement or state, which could contradict the first transfer (2.7.5).
             link.incoming is not None
-            and delivery_id is None
-            and tag is None
-            and message_format is None
-            and settled is None
+            and delivery_id is tag is message_format is settled is state is None
             and link.state is _ATTACHED
         ):
             _append(link, link.incoming, payload, more)
@@ -149,7 +148,7 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
 
 
 def _as_performative(fields: Transferred) -> Transfer:
-    handle, delivery_id, tag, message_format, settled, more, _ = fields
+    handle, delivery_id, tag, message_format, settled, more, state, _ = fields
     return Transfer(
         handle=handle,
         delivery_id=delivery_id,
@@ -157,6 +156,7 @@ def _as_performative(fields: Transferred) -> Transfer:
         message_format=message_format,
         settled=settled,
         more=more,
+        state=state,
     )
 
 

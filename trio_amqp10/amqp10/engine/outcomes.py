@@ -7,8 +7,6 @@ from typing import Final
 from trio_amqp10.amqp10.spec.messaging import Accepted, Modified, Received, Rejected, Released
 
 OUTCOMES: Final = (Accepted, Rejected, Released, Modified)
-ACCEPTED = Accepted()
-RELEASED = Released()
 
 
 def is_terminal(state: object) -> bool:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from trio_amqp10.amqp10.spec.messaging import Received
+from trio_amqp10.amqp10.spec.messaging import RELEASED, Received
 from trio_amqp10.amqp10.spec.transport import ReceiverSettleMode
 
-from .outcomes import RELEASED, is_terminal
+from .outcomes import is_terminal
 from .section_offsets import offset_of
 from .unsettled_state import final
 

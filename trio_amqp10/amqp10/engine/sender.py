@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.amqp10.spec.messaging import Received
+from trio_amqp10.amqp10.spec.messaging import RELEASED, Received
 from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Attach, Flow, Role, SenderSettleMode, Transfer
 from trio_amqp10.amqp10.wire.composite import plan_of
@@ -15,9 +15,9 @@ from trio_amqp10.amqp10.wire.encode import encode
 from trio_amqp10.amqp10.wire.frames import FRAME_HEADER_SIZE
 from trio_amqp10.core.errors import Condition, LocalProtocolError, MessageSizeError
 
-from .codec_shortcut import WHOLE_OVERHEAD, transfer_head, write_transfer
+from .codec_shortcut import WHOLE_OVERHEAD, transfer_head, transfer_tail, write_transfer
 from .link import FAR, Link
-from .outcomes import OUTCOMES, RELEASED
+from .outcomes import OUTCOMES
 from .outgoing_transfers import Outgoing
 from .sender_resume import resume_sender
 from .serial_numbers import MASK, add, distance
@@ -63,6 +63,8 @@ class SenderLink(Link):
         "_first_count",
         "_head",
         "_next_tag",
+        "_state",
+        "_tail",
         "_whole_limit",
         "accepted",
         "available",
@@ -99,6 +101,8 @@ class SenderLink(Link):
         self._chosen: ChosenTags | None = None
         self._next_tag = 0
         self._head = b""
+        self._tail: bytes | None = b""
+        self._state: Any = None
         self.partial: Outgoing | None = None
         self.resending: Resending | None = None
         self.terminus: SenderTerminus | None = None
@@ -108,7 +112,7 @@ class SenderLink(Link):
         return self.available
 
     def _on_bound(self, attach: Attach) -> None:  # noqa: ARG002 - a receiver reads it
-        self._head = transfer_head(self.session.channel, self.handle)
+        self._shape_transfers(None)
         self._first_count = self.delivery_count or 0
         self.outcomes = frozenset(getattr(self.source, "outcomes", ())) or None
         if self.terminus is not None:
@@ -123,6 +127,14 @@ class SenderLink(Link):
         self._whole_limit = (
             frame_size if self.size_limit is None else min(frame_size, WHOLE_OVERHEAD + self.size_limit)
         )
+
+    def _shape_transfers(self, state: Any) -> None:
+        """Make the octets that all whole messages with this state share.
+
+        The tail is None if the generic codec must write them.
+        """
+        self._state, self._tail = state, transfer_tail(state)
+        self._head = transfer_head(self.session.channel, self.handle, self._tail or b"")
 
     def permitted(self, state: Any) -> Any:
         """Return ``state``, or the outcome that replaces one our source forbids (3.5.3)."""
@@ -214,8 +226,11 @@ class SenderLink(Link):
         session, context = self.session, self.context
         write_buffer = context.write_buffer
         delivery_id = session.next_delivery_id
-        size = WHOLE_OVERHEAD + len(payload)
-        if tag is None and size <= self._whole_limit and not message_format and state is None:
+        if state is not self._state:
+            self._shape_transfers(state)
+        end = self._tail
+        size = WHOLE_OVERHEAD + len(end or b"") + len(payload)
+        if tag is None and size <= self._whole_limit and not message_format and end is not None:
             # The usual case, a whole message in one frame: the performative is written without the codec.
             # After a caller has chosen a tag, the limit is -1, because then our own tags must be checked.
             number = self._next_tag
@@ -223,12 +238,13 @@ class SenderLink(Link):
             delivery: OutgoingDelivery = context.outgoing_class(
                 self, delivery_id, number.to_bytes(4, "big"), settled
             )
-            write_buffer.write_frame(write_transfer(self._head, size, delivery_id, number, settled), payload)
+            head = write_transfer(self._head, size, delivery_id, number, settled)
+            write_buffer.write_frame(head + end if end else head, payload)
             windows = session.windows  # as ``sent``
             windows.next_outgoing_id = (windows.next_outgoing_id + 1) & MASK
             windows.remote_incoming_window -= 1
         else:
-            # A tag, a format or a state was given, or the message is too large for one frame.
+            # A tag, a format or an unusual state was given, or the message is too large for one frame.
             self._check(payload, tag)
             delivery = context.outgoing_class(self, delivery_id, self._tag(tag), settled)
             self.send_parts(delivery, payload, message_format, state)

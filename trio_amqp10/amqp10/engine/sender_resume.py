@@ -33,11 +33,10 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from trio_amqp10.amqp10.spec.messaging import Received
+from trio_amqp10.amqp10.spec.messaging import RELEASED, Received
 from trio_amqp10.amqp10.spec.transport import SenderSettleMode, Transfer
 from trio_amqp10.amqp10.wire.encode import encode
 
-from .outcomes import RELEASED
 from .section_offsets import offset_of
 from .unsettled_state import Sent, final
 

@@ -43,7 +43,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from trio_amqp10.amqp10.spec.messaging import Received
+from trio_amqp10.amqp10.spec.messaging import ACCEPTED, RELEASED, Received
 from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Disposition, ReceiverSettleMode, Role
 from trio_amqp10.amqp10.wire.values import Described
@@ -53,7 +53,7 @@ from trio_amqp10.core.errors import LocalProtocolError
 from .codec_shortcut import write_disposition
 from .delivery import IncomingDelivery, OutgoingDelivery
 from .delivery_ranges import FEW, DeliveryRanges, Rank
-from .outcomes import ACCEPTED, OUTCOMES, RELEASED, is_refusal, is_terminal
+from .outcomes import OUTCOMES, is_refusal, is_terminal
 from .serial_numbers import MASK, distance
 from .states import LinkState
 
@@ -316,8 +316,11 @@ class Settlement:
             self.sent.forget_word(delivery.delivery_id)
 
     def _check(self, state: Any) -> None:
-        """Raise now if a state does not fit a frame, while it can be refused."""
-        if state is not None and state is not ACCEPTED and state is not RELEASED:
+        """Raise now if a state does not fit a frame, while it can be refused.
+
+        The state of the last range has been found to fit.
+        """
+        if state is not None and state is not ACCEPTED and state is not RELEASED and state is not self._state:
             body = write_disposition(Role.SENDER, MASK - 1, MASK, True, state)
             self._context.write_buffer.check(len(body))
 

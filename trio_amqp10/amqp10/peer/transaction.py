@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.amqp10.message import Message, Value
-from trio_amqp10.amqp10.spec.messaging import RELEASED, Accepted, Rejected, Source
+from trio_amqp10.amqp10.spec.messaging import ACCEPTED, RELEASED, Accepted, Rejected, Source
 from trio_amqp10.amqp10.spec.transactions import (
     Coordinator,
     Declare,
@@ -43,6 +43,7 @@ from .errors import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import TracebackType
 
     from trio_amqp10.amqp10.spec.transport import Error
@@ -93,6 +94,9 @@ class Transaction:
         self._keep = keep
         target: Any = control.remote.target
         self._any_session = TxnCapability.MULTI_SSNS_PER_TXN in target.capabilities
+        # Each state is the same object wherever it is used, so that the engine encodes it once.
+        self._state = TransactionalState(txn_id=txn_id)
+        self._retired_state = self._state
         self._posted: list[OutgoingDelivery] = []
         self._retired: list[Delivery] = []
         self._acquired: list[Delivery] = []  # some of them are in _retired too
@@ -110,7 +114,7 @@ class Transaction:
             TransactionRolledBackError: the control link ended, and the transaction with it.
         """
         self._check(link.session)
-        return TransactionalState(txn_id=self.id)
+        return self._state
 
     def posted(self, delivery: OutgoingDelivery) -> None:
         """Note a delivery that was sent as a part of the transaction."""
@@ -126,8 +130,9 @@ class Transaction:
         """
         owner: Any = delivery.link.owner
         self._check(owner.session)
-        state = TransactionalState(txn_id=self.id, outcome=outcome)
-        delivery.link.session.settlement.dispose(delivery, state, settle=False)
+        if self._retired_state.outcome is not outcome:
+            self._retired_state = TransactionalState(txn_id=self.id, outcome=outcome)
+        delivery.link.session.settlement.dispose(delivery, self._retired_state, settle=False)
         self._retired.append(delivery)
         if getattr(delivery.remote_state, "txn_id", None) == self.id:
             self._acquired.append(delivery)
@@ -143,7 +148,8 @@ class Transaction:
         self._receivers[receiver] = None
 
     def _check(self, session: LinkSession) -> None:
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         ours = self._control.session
         if session is not ours:
             if session.connection is not ours.connection:
@@ -155,14 +161,12 @@ class Transaction:
                 )
         self._check_control()
 
-    def _check_live(self) -> None:
-        if self.state != _LIVE:
-            raise LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
+    def _over(self) -> LocalProtocolError:
+        return LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
 
     def _check_control(self) -> None:
-        try:
-            self._control.check_alive()
-        except (AmqpError, trio.ClosedResourceError) as lost:
+        lost = self._control.why()
+        if lost is not None:
             raise self._lost(lost, asked=False) from lost
 
     # -- discharge (4.3) --------------------------------------------------------------------
@@ -184,7 +188,8 @@ class Transaction:
 
         Cancelled: it is not known whether the transaction was committed.
         """
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         self.state = _ENDING
         try:
             self._check_control()
@@ -231,7 +236,8 @@ class Transaction:
 
         Cancelled: it will be rolled back when the block is left.
         """
-        self._check_live()
+        if self.state != _LIVE:
+            raise self._over()
         self.state = _ROLLED_BACK
         with trio.move_on_after(self._control.session.connection.close_timeout):
             await self._settle_down()
@@ -260,17 +266,21 @@ class Transaction:
         If some do not come in time, the coordinator decides without them (4.4.4).
         """
         with trio.move_on_after(self._control.session.connection.close_timeout):
-            for posted in self._posted:
+            for posted in self._not_accepted():
                 with suppress(AmqpError, trio.ClosedResourceError):
                     if not posted.sent_settled:
                         await posted.wait_decided()
 
     def _refusal(self) -> AmqpError | None:
         """Return the refusal of a message, unless the program knows it; None if none."""
-        for posted in self._posted:
+        for posted in self._not_accepted():
             if not posted.was_asked and (refused := posted.refusal()) is not None:
                 return refused
         return None
+
+    def _not_accepted(self) -> Iterator[OutgoingDelivery]:
+        """Iterate over the messages whose outcome must be looked at, which are few."""
+        return (posted for posted in self._posted if _inner(posted.word) is not ACCEPTED)
 
     async def _discharge(self, *, fail: bool) -> Rejected | None:
         """Ask for the end and wait for the answer; return a rejection, or None."""
@@ -302,11 +312,13 @@ class Transaction:
 
     def _apply(self) -> None:
         self.state = _COMMITTED
+        self._control.abandon()  # nothing depends on the coordinator's answer to the detach
         for retired in self._retired:
             outcome = _inner(retired.state)
             retired.state = outcome
-            with suppress(LocalProtocolError):  # the link has ended: the coordinator knows the outcome
-                retired.link.session.settlement.settle_incoming(retired, outcome)
+            if not retired.settled:
+                with suppress(LocalProtocolError):  # the link has ended: the coordinator knows the outcome
+                    retired.link.session.settlement.settle_incoming(retired, outcome)
         self._forget()
 
     def _undo(self) -> None:

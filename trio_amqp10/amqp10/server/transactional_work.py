@@ -93,6 +93,7 @@ class TransactionalWork:
     """
 
     __slots__ = (
+        "_accepted",
         "_outlets",
         "_pending",
         "_posted",
@@ -107,6 +108,7 @@ class TransactionalWork:
         self.control: Final = control
         self.id: Final = txn_id
         self.state: TransactionalState = TransactionalState(txn_id=txn_id)
+        self._accepted: TransactionalState = TransactionalState(txn_id=txn_id, outcome=ACCEPTED)
         self.timer: trio.CancelScope = trio.CancelScope()
         self._transaction = peer.begin_transaction(self._forget_states)
         self._posted: list[Delivery] = []
@@ -131,7 +133,7 @@ class TransactionalWork:
         If it is ``refused``, by a permission or by the node, the transaction is rolled back: many a controller ignores that
         outcome, so its discharge must not be accepted any more (4.4.1).
         """
-        outcome: Any = ACCEPTED
+        state = self._accepted
         try:
             if refused is not None:
                 raise refused
@@ -142,8 +144,8 @@ class TransactionalWork:
             outcome = Rejected(error=Error(condition=refusal.condition, description=refusal.description))
             if not delivery.link.permits(outcome):
                 return
-        with suppress(LocalProtocolError):  # The link is gone, but the message still counts.
             state = TransactionalState(txn_id=self.id, outcome=outcome)
+        with suppress(LocalProtocolError):  # The link is gone, but the message still counts.
             delivery.link.session.settlement.dispose(delivery, state)
 
     def _forget_states(self) -> None:
