@@ -26,7 +26,7 @@ from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
 from .adopted import check_adopted
 from .argument_equality import name_of_type
-from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent
+from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent, check_values, is_octets
 from .bindings import Binding, Bindings, Destination
 from .broker_queue import BrokerQueue
 from .definitions import Definitions
@@ -230,6 +230,7 @@ class Topology:
         self, name: str, arguments: dict[str, Any], durable: bool, auto_delete: bool, owner: Peer | None
     ) -> BrokerQueue:
         _check_prefix("queue", name)
+        self._check_name("queue", name, durable=durable and owner is None)
         if name and self.queue_address(name).startswith(ADDRESSES):
             raise AccessRefusedError(f"{name!r} is a reserved address: choose another name")
         check_arguments(
@@ -247,6 +248,15 @@ class Topology:
         if queue.lasting and self._definitions is not None:
             self._definitions.add_queue(queue, lambda: self._undo_queue(queue))
         return queue
+
+    def _check_name(self, kind: str, name: str, *, durable: bool) -> None:
+        """Raise ``PreconditionError`` for a name that no octets are, or that the store cannot have.
+
+        A row that cannot be written would fail with all rows that are written together with it, those of other clients too.
+        """
+        is_stored = durable and self._definitions is not None
+        if not (name.isascii() or is_octets(name)) or (is_stored and any(map(_is_surrogate, name))):
+            raise PreconditionError(f"{kind} name {name[:64]!r} is not UTF-8: choose another name")
 
     def build_queue(
         self,
@@ -508,6 +518,8 @@ class Topology:
             )
             return there, False
         _check_prefix("exchange", name)
+        self._check_name("exchange", name, durable=durable)
+        check_values(given)
         exchange = self.build_exchange(
             name,
             kind,
@@ -630,6 +642,7 @@ class Topology:
             PreconditionError: ``x-match`` is not valid.
         """
         _check_ends(source, kind, destination)
+        check_values({key: arguments or {}})
         binding = Binding(source, Destination(kind, destination), key, arguments)
         durable = self.get_exchange(source).durable and self.is_lasting(binding.destination)
         if kind == "queue":
@@ -729,6 +742,10 @@ def _check_ends(source: str, kind: str, destination: str) -> None:
     _check_default(source)
     if kind == "exchange":
         _check_default(destination)
+
+
+def _is_surrogate(character: str) -> bool:
+    return "\ud800" <= character <= "\udfff"
 
 
 def _generated() -> str:
