@@ -77,12 +77,21 @@ def test_value_that_no_field_table_has_is_refused_wherever_there_are_arguments(v
         them.bind("e", "queue", "q", arguments={"a": fits})
 
 
-def test_key_of_a_binding_is_text_or_stands_for_octets() -> None:
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", "ä" * 128], ids=ascii)
+def test_name_that_no_method_could_carry_is_refused(text: str) -> None:
     them = broker()
-    them.declare_queue("q")
+    for refused in (
+        lambda: them.declare_queue(text, durable=False),
+        lambda: them.declare_exchange(text, durable=False),
+    ):
+        with pytest.raises(PreconditionError, match="expected at most 255 octets of Unicode, and no NUL"):
+            refused()
+    for fits in ("\udcff", "ä" * 127 + "b"):
+        them.declare_queue(fits, durable=False)
+        them.declare_exchange(fits, durable=False)
+        them.bind("amq.direct", "queue", fits, fits)
     with pytest.raises(PreconditionError, match="expected Unicode"):
-        them.bind("amq.direct", "queue", "q", "\ud800")
-    them.bind("amq.direct", "queue", "q", "\udcff")
+        them.bind("amq.direct", "queue", fits, "\ud800")
 
 
 def test_queue_is_equivalent_when_numbers_are_equal_and_the_rest_is_not_known() -> None:

@@ -180,7 +180,7 @@ async def test_name_that_the_store_cannot_have_does_no_harm_to_what_is_stored_wi
         container, broker = start(store)
         async with container.connect():
             broker.declare_queue("of another client")
-            for name in ("\udcff", "a\udcff", "\ud800"):
+            for name in ("\udcff", "a\udcff"):
                 with pytest.raises(PreconditionError, match="not UTF-8"):
                     broker.declare_queue(name)
                 with pytest.raises(PreconditionError, match="not UTF-8"):
@@ -192,9 +192,6 @@ async def test_name_that_the_store_cannot_have_does_no_harm_to_what_is_stored_wi
             broker.bind("\udcff", "queue", "of another client", "\udcff")
             broker.bind("amq.topic", "queue", "of another client", "\udcff", {"\udcff": "\udcff"})
             assert await safe(broker) is None
-            for declare in (broker.declare_queue, broker.declare_exchange):
-                with pytest.raises(PreconditionError, match="not UTF-8"):
-                    declare("\ud800", durable=False)
     with SqliteStore(path) as store:
         _, broker = start(store)
         assert list(broker.queues) == ["of another client"]

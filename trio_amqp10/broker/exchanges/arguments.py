@@ -69,6 +69,7 @@ _QUORUM_LIMIT: Final = 20
 _MOST_PRIORITY: Final = 255
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _DEEPEST: Final = 32
+_LONGEST_SHORT: Final = 255
 _LONGEST: Final = 315_360_000_000
 """The longest time in milliseconds, ten years, as at RabbitMQ."""
 _OVERFLOWS: Final[dict[Any, Overflow]] = {
@@ -125,7 +126,7 @@ def check_values(arguments: Mapping[str, Any]) -> None:
         value, depth = rest.pop()
         match value:
             case str():
-                if not is_octets(value):
+                if not _is_octets(value):
                     raise PreconditionError(f"an argument has the text {value[:64]!r}: expected Unicode")
             case int():
                 if not _SMALLEST <= value <= _LARGEST:
@@ -144,13 +145,22 @@ def check_values(arguments: Mapping[str, Any]) -> None:
                 raise PreconditionError(f"an argument has a {type(value).__name__}, which no field table has")
 
 
-def is_octets(text: str) -> bool:
+def _is_octets(text: str) -> bool:
     """Whether a text stands for octets: its surrogates, if any, are octets that are not UTF-8."""
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
         return False
     return True
+
+
+def check_name(kind: str, name: str) -> None:
+    """Raise ``PreconditionError`` for a name that no method of 0-9-1 could carry (4.2.5.3)."""
+    octets = name.encode(errors="surrogateescape") if _is_octets(name) else b"\0"
+    if len(octets) > _LONGEST_SHORT or 0 in octets:
+        raise PreconditionError(
+            f"{kind} name {name[:64]!r}: expected at most {_LONGEST_SHORT} octets of Unicode, and no NUL"
+        )
 
 
 def check_arguments(

@@ -26,7 +26,7 @@ from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
 from .adopted import check_adopted
 from .argument_equality import name_of_type
-from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent, check_values, is_octets
+from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent, check_name, check_values
 from .bindings import Binding, Bindings, Destination
 from .broker_queue import BrokerQueue
 from .definitions import Definitions
@@ -250,13 +250,13 @@ class Topology:
         return queue
 
     def _check_name(self, kind: str, name: str, *, durable: bool) -> None:
-        """Raise ``PreconditionError`` for a name that no octets are, or that the store cannot have.
+        """Raise ``PreconditionError`` for a name that 0-9-1 or the store cannot have.
 
         A row that cannot be written would fail with all rows that are written together with it, those of other clients too.
         """
-        is_stored = durable and self._definitions is not None
-        if not (name.isascii() or is_octets(name)) or (is_stored and any(map(_is_surrogate, name))):
-            raise PreconditionError(f"{kind} name {name[:64]!r} is not UTF-8: choose another name")
+        check_name(kind, name)
+        if durable and self._definitions is not None and any("\ud800" <= each <= "\udfff" for each in name):
+            raise PreconditionError(f"{kind} name {name!r} is not UTF-8: choose another name")
 
     def build_queue(
         self,
@@ -742,10 +742,6 @@ def _check_ends(source: str, kind: str, destination: str) -> None:
     _check_default(source)
     if kind == "exchange":
         _check_default(destination)
-
-
-def _is_surrogate(character: str) -> bool:
-    return "\ud800" <= character <= "\udfff"
 
 
 def _generated() -> str:
