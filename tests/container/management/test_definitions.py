@@ -152,7 +152,7 @@ async def test_definition_whose_arguments_are_no_values_is_left_out_alone(argume
         ("exchanges", {"internal": None}, "internal=None: expected true or false"),
         ("exchanges", {"type": 5}, "type=5: expected a text"),
         ("queues", {"name": "\ud800"}, "name='\\ud800': expected Unicode"),
-        ("queues", {"arguments": {"x-max-length": 2**70}}, "more than 64 bits"),
+        ("queues", {"arguments": {"x-max-length": 2**70}}, "at most 64 bits"),
         ("bindings", {"routing_key": 5}, "key=5: expected a text"),
         ("bindings", {"routing_key": "\ud800"}, "expected Unicode"),
         ("bindings", {"destination_type": "topic"}, "destination-kind='topic': expected queue or exchange"),

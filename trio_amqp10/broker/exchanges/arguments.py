@@ -119,7 +119,7 @@ _CHOICES: Final = {
 def check_values(arguments: Mapping[str, Any]) -> None:
     """Raise ``PreconditionError`` for values that no field table has.
 
-    Arguments that are not from a field table, but JSON, may have them: such a value could neither be stored nor shown.
+    Arguments that are JSON may have them: such a value could neither be stored nor shown.
     """
     rest: list[tuple[Any, int]] = [(arguments, 1)]
     while rest:
@@ -127,26 +127,36 @@ def check_values(arguments: Mapping[str, Any]) -> None:
         match value:
             case str():
                 if not _is_octets(value):
-                    raise PreconditionError(f"an argument has the text {value[:64]!r}: expected Unicode")
+                    raise PreconditionError(f"the text {value[:64]!r} in the arguments: expected Unicode")
             case int():
                 if not _SMALLEST <= value <= _LARGEST:
-                    raise PreconditionError("an argument has a whole number of more than 64 bits")
+                    bits = value.bit_length() + 1
+                    raise PreconditionError(
+                        f"a number of {bits} bits in the arguments: expected at most 64 bits"
+                    )
             case None | float() | bytes() | bytearray() | datetime() | Decimal():
                 pass
             case Mapping() | Sequence():
                 if depth > _DEEPEST:
-                    raise PreconditionError(f"an argument has more than {_DEEPEST} levels")
+                    raise PreconditionError(
+                        f"{depth} levels of the arguments: expected at most {_DEEPEST} levels"
+                    )
                 inner = cast("Mapping[Any, Any] | Sequence[Any]", value)
                 if isinstance(inner, Mapping):
                     rest += [(each, depth) for each in inner]
                     inner = list(inner.values())
                 rest += [(each, depth + 1) for each in inner]
             case _:
-                raise PreconditionError(f"an argument has a {type(value).__name__}, which no field table has")
+                raise PreconditionError(
+                    f"a {type(value).__name__} in the arguments: expected a type of field tables"
+                )
 
 
 def _is_octets(text: str) -> bool:
-    """Whether a text stands for octets: its surrogates, if any, are octets that are not UTF-8."""
+    """Whether a text stands for octets.
+
+    Its surrogates, if any, are octets that are not UTF-8.
+    """
     try:
         text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
@@ -155,7 +165,7 @@ def _is_octets(text: str) -> bool:
 
 
 def check_name(kind: str, name: str) -> None:
-    """Raise ``PreconditionError`` for a name that no method of 0-9-1 could carry (4.2.5.3)."""
+    """Raise ``PreconditionError`` for a name that no short string is (4.2.5.3)."""
     octets = name.encode(errors="surrogateescape") if _is_octets(name) else b"\0"
     if len(octets) > _LONGEST_SHORT or 0 in octets:
         raise PreconditionError(

@@ -124,5 +124,8 @@ def is_cycle(deaths: Sequence[PastDeath], queue: str, reason: str) -> bool:
 
 
 def as_text(name: str) -> str:
-    """Return a name as text of UTF-8, as a message of AMQP 1.0 has it: other octets become replacement characters."""
+    """Return a name as a message of AMQP 1.0 has it.
+
+    Octets that are not UTF-8 become replacement characters.
+    """
     return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="replace")

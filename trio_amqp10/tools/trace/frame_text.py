@@ -104,7 +104,10 @@ def redacted(piece: Piece) -> bytes:
 
 
 def _may_log_in(octets: bytes) -> bool:
-    """Whether octets that cannot be read begin like a frame of a login, in 1.0, in 0-9-1 or in 10.3."""
+    """Whether octets that cannot be read begin like a frame of a login.
+
+    Of 1.0, 0-9-1 or 10.3.
+    """
     is_sasl = octets[5:6] == bytes([SASL_FRAME])
     return is_sasl or (octets[:1] == bytes([METHOD]) and CONNECTION in octets[7:10])
 
