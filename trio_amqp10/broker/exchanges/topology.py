@@ -229,8 +229,8 @@ class Topology:
     def _make_queue(
         self, name: str, arguments: dict[str, Any], durable: bool, auto_delete: bool, owner: Peer | None
     ) -> BrokerQueue:
-        _check_prefix("queue", name)
         self._check_name("queue", name, durable=durable and owner is None)
+        _check_prefix("queue", name)
         if name and self.queue_address(name).startswith(ADDRESSES):
             raise AccessRefusedError(f"{name!r} is a reserved address: choose another name")
         check_arguments(
@@ -517,9 +517,9 @@ class Topology:
                 "exchange", name, given | received, there.properties, _EXCHANGE, self.virtual_host
             )
             return there, False
-        _check_prefix("exchange", name)
         self._check_name("exchange", name, durable=durable)
         check_values(given)
+        _check_prefix("exchange", name)
         exchange = self.build_exchange(
             name,
             kind,
