@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 import trio_amqp10 as amqp
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.server.native_message import NUMBER, Published, published, to_published
 from trio_amqp10.amqp091.wire.content import BasicProperties
 from trio_amqp10.amqp091.wire.fields import USUAL
@@ -27,6 +29,7 @@ from trio_amqp10.amqp091.wire.typed_values import (
     UInt16,
     UInt32,
 )
+from trio_amqp10.amqp091.wire.typed_values import Timestamp as Timestamp091
 from trio_amqp10.amqp10.message import Message, Sequence, Value
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.amqp10.wire.values import Byte, Char, Int, Symbol, Timestamp, UByte, UInt, ULong, UShort
@@ -157,6 +160,48 @@ def test_header_that_is_no_history_is_replaced_by_one() -> None:
     dead = of(headers={"x-death": [{"queue": "q"}, 7, {}]}).dead("q", "overflow", 5.0)
     assert isinstance(dead, Published)
     assert [each["reason"] for each in dead.headers["x-death"]] == ["maxlen"]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"count": 2**63 - 1},
+        {"count": -1},
+        {"count": 1e300},
+        {"count": math.inf},
+        {"time": 2**62},
+        {"time": -(2**62)},
+        {"time": Timestamp091(2**63)},
+        {"time": math.inf},
+        {
+            "queue": LongString(b"\xff"),
+            "exchange": LongString(b"\xff"),
+            "routing-keys": [LongString(b"\xff")],
+        },
+        {"routing-keys": [1, b"\xff", None, [1]]},
+        {"original-expiration": LongString(b"\xff")},
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("queue", ["q", "r", "\udcff"])
+def test_history_that_a_publisher_wrote_keeps_no_message_alive(forged: dict[str, Any], queue: str) -> None:
+    entry = {"queue": "q", "reason": "expired", "count": 1, "time": 5, "exchange": "e", "routing-keys": ["k"]}
+    message = of(headers={"x-death": [{**entry, **forged}], "x-first-death-queue": LongString(b"\xff")})
+    dead = message.dead(queue, "expired", 5.0).dead(queue, "expired", 6.0)
+    assert dead.deaths[0].queue == queue
+    assert dead.translated()
+
+
+def test_names_that_are_not_utf_8_stay_in_the_history() -> None:
+    message = Published("e\udcff", "k\udcff", NO_PROPERTIES, b"x")
+    dead = message.dead("q\udcff", "expired", 5.0).dead("q\udcff", "expired", 5.0).dead("r", "rejected", 5.0)
+    assert isinstance(dead, Published)
+    _, first = dead.headers["x-death"]
+    assert (first["queue"], first["count"], first["routing-keys"]) == (b"q\xff", 2, [b"k\xff"])
+    assert (first["exchange"], dead.headers["x-first-death-queue"]) == (b"e\xff", b"q\xff")
+    assert [each.queue for each in dead.deaths] == ["r", "q\udcff"]
+    deaths = Message.from_payload(dead.translated()).annotations["x-opt-deaths"]
+    assert [each["queue"] for each in deaths] == ["r", "q\ufffd"]
 
 
 # -- to 1.0 ---------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.server.death_annotations import deaths_of, to_annotations
 from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 from trio_amqp10.broker.nodes.content import Publication
@@ -55,6 +56,13 @@ def test_death_of_the_same_kind_is_counted_and_others_come_in_front() -> None:
     assert "ttl" not in notes[DEATHS][0]
 
 
+def test_names_that_are_not_utf_8_become_text_that_can_be_sent() -> None:
+    notes = to_annotations({}, "q\udcff", "expired", Publication("e\udcff", ("k\udcff",)), 1.0, None)
+    sent = Message.from_payload(Message("x", annotations=notes).to_payload())
+    (death,) = deaths_of(sent.annotations)
+    assert (death.queue, death.exchange, death.routing_keys) == ("q\ufffd", "e\ufffd", ("k\ufffd",))
+
+
 def test_death_comes_back_as_it_was_written() -> None:
     (death,) = deaths_of({DEATHS: [entry(ttl=UInt(70))]})
     assert (death.queue, death.reason, death.count) == ("q", "rejected", 1)
@@ -72,6 +80,7 @@ def test_death_comes_back_as_it_was_written() -> None:
         entry(first_time=2**60),
         entry(last_time=None),
         entry(routing_keys=5),
+        entry(reason="é"),
         entry(ttl=-1),
         "no map",
         None,

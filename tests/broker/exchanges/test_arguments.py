@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +13,8 @@ from trio_amqp10.broker.exchanges.faults import InequivalentError, PreconditionE
 
 from .hands import ONE
 from .helpers import broker
+
+MOMENT = datetime(2026, 5, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -35,6 +39,59 @@ def test_queue_is_not_equivalent_when_a_property_differs(
         them.declare_queue("q", **again)
     assert (fault.value.argument, fault.value.kind, fault.value.name) == (argument, "queue", "q")
     assert them.declare_queue("q", **arguments) == (queue, False)
+
+
+def nested(levels: int) -> object:
+    return [nested(levels - 1)] if levels else 0
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (2**63, "at most 64 bits"),
+        (-(2**63) - 1, "at most 64 bits"),
+        ("\ud800", "expected Unicode"),
+        ({"\ud800": 1}, "expected Unicode"),
+        ([{"a": "\ud800"}], "expected Unicode"),
+        (nested(32), "at most 32 levels"),
+        (object(), "a object in the arguments: expected a type"),
+    ],
+    ids=repr,
+)
+def test_value_that_no_field_table_has_is_refused_wherever_there_are_arguments(value: Any, why: str) -> None:
+    them = broker()
+    them.declare_queue("q")
+    them.declare_exchange("e")
+    for refused in (
+        lambda: them.declare_queue("x", {"a": value}),
+        lambda: them.declare_exchange("x", arguments={"a": value}),
+        lambda: them.bind("e", "queue", "q", arguments={"a": value}),
+    ):
+        with pytest.raises(PreconditionError, match=why):
+            refused()
+    assert list(them.bindings) == []
+    values = [2**63 - 1, -(2**63), "\udcff", nested(30), 1.5, b"\xff", None, True, Decimal("1.5"), MOMENT]
+    for place, fits in enumerate(values):
+        them.declare_queue(f"x{place}", {"a": fits})
+        them.declare_exchange(f"x{place}", arguments={"a": fits})
+        them.bind("e", "queue", "q", arguments={"a": fits})
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\0b", "ä" * 128], ids=ascii)
+def test_name_that_no_method_could_carry_is_refused(text: str) -> None:
+    them = broker()
+    for refused in (
+        lambda: them.declare_queue(text, durable=False),
+        lambda: them.declare_exchange(text, durable=False),
+    ):
+        with pytest.raises(PreconditionError, match="expected at most 255 octets of Unicode, and no NUL"):
+            refused()
+    for fits in ("\udcff", "ä" * 127 + "b"):
+        them.declare_queue(fits, durable=False)
+        them.declare_exchange(fits, durable=False)
+        them.bind("amq.direct", "queue", fits, fits)
+    with pytest.raises(PreconditionError, match="expected Unicode"):
+        them.bind("amq.direct", "queue", fits, "\ud800")
 
 
 def test_queue_is_equivalent_when_numbers_are_equal_and_the_rest_is_not_known() -> None:

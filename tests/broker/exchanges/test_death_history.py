@@ -55,3 +55,10 @@ def test_message_goes_in_circles_where_nobody_rejected_it() -> None:
     assert not is_cycle([death("r", "rejected"), *deaths], "q", "expired")
     assert is_cycle([*deaths, death("s", "rejected")], "q", "expired"), "that was before"
     assert not is_cycle([death("q", "rejected")], "q", "expired")
+
+
+def test_cycle_is_found_in_a_history_that_has_names_as_text() -> None:
+    """AMQP 1.0 cannot have the octets of a name that is not UTF-8."""
+    assert is_cycle([death("q\ufffd")], "q\udcff", "expired")
+    assert is_cycle([death("q\udcff")], "q\udcff", "expired")
+    assert not is_cycle([death("q\ufffd")], "q", "expired")

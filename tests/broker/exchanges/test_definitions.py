@@ -13,7 +13,7 @@ import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill
 from trio_amqp10.amqp091.wire.typed_values import Int8
 from trio_amqp10.broker.exchanges.definitions import BINDINGS, EXCHANGES, QUEUES
-from trio_amqp10.broker.exchanges.faults import LockedError
+from trio_amqp10.broker.exchanges.faults import LockedError, PreconditionError
 from trio_amqp10.broker.stores.base import StoreError, StoreFullError
 from trio_amqp10.broker.stores.memory_store import MemoryStore
 from trio_amqp10.broker.stores.sqlite_store import SqliteStore
@@ -171,6 +171,31 @@ async def test_declaration_that_could_not_be_written_is_undone() -> None:
     broker.declare_queue("q")
     assert await safe(broker) is None
     assert start(store)[1].queues.keys() == {"before", "q"}
+
+
+async def test_name_that_the_store_cannot_have_does_no_harm_to_what_is_stored_with_it(tmp_path: Path) -> None:
+    """All that is noted before the next write is one batch: of other clients too."""
+    path = str(tmp_path / "store.db")
+    with SqliteStore(path) as store:
+        container, broker = start(store)
+        async with container.connect():
+            broker.declare_queue("of another client")
+            for name in ("\udcff", "a\udcff"):
+                with pytest.raises(PreconditionError, match="not UTF-8"):
+                    broker.declare_queue(name)
+                with pytest.raises(PreconditionError, match="not UTF-8"):
+                    broker.declare_exchange(name)
+            assert await safe(broker) is None
+            broker.declare_queue("\udcff", durable=False)
+            broker.declare_queue("a\udcff", exclusive=True, peer=ONE)
+            broker.declare_exchange("\udcff", durable=False)
+            broker.bind("\udcff", "queue", "of another client", "\udcff")
+            broker.bind("amq.topic", "queue", "of another client", "\udcff", {"\udcff": "\udcff"})
+            assert await safe(broker) is None
+    with SqliteStore(path) as store:
+        _, broker = start(store)
+        assert list(broker.queues) == ["of another client"]
+        assert [each.arguments for each in broker.bindings] == [{"\udcff": "\udcff"}]
 
 
 @pytest.mark.logs_errors

@@ -144,6 +144,39 @@ async def test_definition_whose_arguments_are_no_values_is_left_out_alone(argume
     assert "a value has the wrong type: " in imported.left_out[0].reason
 
 
+@pytest.mark.parametrize(
+    ("kind", "wrong", "reason"),
+    [
+        ("queues", {"durable": "false"}, "durable='false': expected true or false"),
+        ("queues", {"auto_delete": 1}, "auto-delete=1: expected true or false"),
+        ("exchanges", {"internal": None}, "internal=None: expected true or false"),
+        ("exchanges", {"type": 5}, "type=5: expected a text"),
+        ("queues", {"name": "\ud800"}, "name='\\ud800': expected Unicode"),
+        ("queues", {"arguments": {"x-max-length": 2**70}}, "at most 64 bits"),
+        ("bindings", {"routing_key": 5}, "key=5: expected a text"),
+        ("bindings", {"routing_key": "\ud800"}, "expected Unicode"),
+        ("bindings", {"destination_type": "topic"}, "destination-kind='topic': expected queue or exchange"),
+    ],
+)
+async def test_entry_with_a_value_of_another_type_is_left_out(
+    kind: str, wrong: dict[str, Any], reason: str
+) -> None:
+    container = Container(strict=True)
+    container.add_broker().declare_queue("there")
+    given = {"name": "x", "source": "amq.topic", "destination": "there", **wrong}
+    done = await container.management.import_definitions({"rabbitmq_version": "4", kind: [given]})
+    assert [reason in each.reason for each in done.left_out] == [True]
+    assert not done.made
+
+
+@pytest.mark.parametrize("kind", ["queues", "topics", "redirects"])
+async def test_name_that_is_not_unicode_is_left_out(kind: str) -> None:
+    container = Container()
+    entry: dict[str, Any] = {"name": "\udcff", "rules": {}, "url": "amqp://b.example:5672/x"}
+    done = await container.management.import_definitions({"trio-amqp10": 1, kind: [entry]})
+    assert "expected Unicode" in done.left_out[0].reason
+
+
 async def test_one_imports_and_exports_what_the_rights_permit() -> None:
     container = Container(authorise=amqp.Rules(("ada", "create", "a*"), ("ada", "monitor", "b")))
     for name in ("b", "c"):

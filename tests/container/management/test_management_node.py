@@ -236,6 +236,9 @@ async def test_exchanges_are_named_by_their_name_or_address_and_have_attributes(
             _, found = await ask("ROUTE", name="a b", offset=1)
             assert ([each["name"] for each in found["queues"]], found["more"]) == ([other["name"]], False)
         assert await ask("UNBIND", {"source": "a b", "destination": other["name"]}) == (204, {})
+        huge = {"source": "a b", "destination": queue["name"], "arguments": f'{{"a": {2**64}}}'}
+        assert (await ask("BIND", huge))[0] == 400
+        assert (await ask("QUERY", entityType="binding"))[0] == 200
         assert await ask("UNBIND", {"source": "a b", "destination": queue["name"]}) == (204, {})
         assert await ask("DELETE", type="exchange", name="a b", **{"if-unused": True}) == (204, {})
         assert (await ask("READ", type="exchange", name="/exchanges/a%20b"))[0] == 404

@@ -218,3 +218,9 @@ def test_whatever_another_protocol_has_becomes_encodable() -> None:
     }
     assert Message.from_payload(Message([[[made]]]).to_payload()).body == [[[made]]]
     assert encodable(UserStatus) is UserStatus
+    assert encodable([2**64, -(2**63) - 1, 2**64 - 1, True]) == [
+        str(2**64),
+        str(-(2**63) - 1),
+        2**64 - 1,
+        True,
+    ]

@@ -165,6 +165,7 @@ async def test_full_queue_refuses() -> None:
         message("é", encoding="base64"),
         message(encoding="rot13"),
         message(key="k" * 256),
+        message(key="a\0b"),
         message(priority=256),
         message(priority="x"),
         message(delivery_mode=-1),

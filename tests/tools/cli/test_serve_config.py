@@ -9,7 +9,7 @@ import time
 import tomllib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from click.testing import CliRunner
@@ -17,6 +17,7 @@ from click.testing import CliRunner
 import trio_amqp10 as amqp
 from tests.amqp10.peer.authority import authority
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
+from trio_amqp10.broker.rights.access import Action
 from trio_amqp10.tools.cli.command_runner import CommandError
 from trio_amqp10.tools.cli.rights_file import ReplaceableRules, Rights, rights_of_file
 from trio_amqp10.tools.cli.serve import ServeOptions, _Reload  # pyright: ignore[reportPrivateUsage]
@@ -453,6 +454,12 @@ def test_file_of_the_manual_has_every_key() -> None:
         for name in option.key.split("."):
             assert name in place, option.key
             place = place[name]
+
+
+@pytest.mark.parametrize("action", get_args(Action))
+def test_each_action_is_a_permission_of_a_file(action: str, tmp_path: Path) -> None:
+    row = f"[[rights]]\nuser = 'a'\npermissions = '{action}'\naddresses = 'x'\n"
+    assert rights_of_file(written(tmp_path, row, "r")).rows == (("a", action, "x"),)
 
 
 def test_rights_of_a_file_are_checked(tmp_path: Path) -> None:

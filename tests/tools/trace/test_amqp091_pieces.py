@@ -100,6 +100,14 @@ def test_secrets_are_not_shown_and_frames_stay_as_long() -> None:
     assert b"guest" not in redacted(cut)
 
 
+def test_secret_is_not_kept_of_a_login_that_is_torn_or_has_another_end() -> None:
+    for broken in (START_OK[:-8], START_OK[:-1] + b"\0" + CLOSE):
+        header, piece = read_pieces(PROTOCOL_HEADER + broken)
+        assert piece.fault is not None
+        assert redacted(header) == PROTOCOL_HEADER
+        assert redacted(piece) == broken[:8] + b"*" * (len(broken) - 8)
+
+
 @pytest.mark.parametrize(
     ("octets", "said"),
     [

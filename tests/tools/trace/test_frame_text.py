@@ -61,9 +61,14 @@ def test_secret_is_neither_shown_nor_kept(octets: bytes, text: str) -> None:
 
 def test_secret_is_not_kept_of_a_frame_that_cannot_be_read() -> None:
     octets = frame("sasl-init", mechanism="PLAIN", initial_response=SECRET)
-    for broken in (octets[:-1], raw_frame(SECRET, frame_type=1)):
+    for broken in (
+        octets[:-1],
+        raw_frame(SECRET, frame_type=1),
+        raw_frame(octets[8:] + SECRET, frame_type=1),
+    ):
         [piece] = read_pieces(broken)
         assert piece.fault is not None
+        assert piece.payload == b""
         assert redacted(piece) == broken[:8] + b"*" * (len(broken) - 8)
 
 

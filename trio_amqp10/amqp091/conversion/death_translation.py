@@ -21,7 +21,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.amqp091.wire.fields import from_seconds, to_seconds
-from trio_amqp10.amqp091.wire.typed_values import Int64
+from trio_amqp10.amqp091.wire.typed_values import Int64, LongString
 from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 from trio_amqp10.core.errors import LocalProtocolError
 
@@ -88,6 +88,8 @@ def _from_standard(entry: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, LongString):
+        return value.decode(errors="replace")
     if not isinstance(value, str):
         raise TypeError(f"{value!r} is not a string")
     return to_text(str(value))

@@ -28,7 +28,7 @@ from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.wire.content import BasicProperties
 from trio_amqp10.amqp091.wire.faults import ReplyError
 from trio_amqp10.amqp091.wire.fields import USUAL
-from trio_amqp10.amqp091.wire.typed_values import Int64
+from trio_amqp10.amqp091.wire.typed_values import Int64, LongString
 from trio_amqp10.broker.exchanges.death_history import REASONS, recorded, summary
 from trio_amqp10.broker.exchanges.death_history import Death as Recorded
 from trio_amqp10.broker.nodes.content import Content, Publication, Terms
@@ -49,6 +49,9 @@ _HEAD: Final = struct.Struct(">BI")
 _SIZE: Final = struct.Struct(">I")
 _MOST_FAILURES: Final = 0xFFFFFFFF
 _DEATHS: Final = "x-death"
+_MOST_DEATHS: Final = 0xFFFFFFFF
+_LATEST: Final = 253_402_300_799
+"""The last second of the year 9999."""
 
 
 _LEAST: Final = _HEAD.size + 1 + 1 + _SIZE.size
@@ -205,8 +208,9 @@ class Published(Content):
         earlier = self.deaths
         deaths = recorded(earlier, death)
         known = headers.items() if earlier else ()
-        before = {key: value for key, value in known if isinstance(value, str)}
-        marked = {**headers, _DEATHS: [_entry(each) for each in deaths], **summary(before, death)}
+        before = {key: _name(value) for key, value in known if isinstance(value, (str, LongString))}
+        names = {key: _long(name) for key, name in summary(before, death).items()}
+        marked = {**headers, _DEATHS: [_entry(each) for each in deaths], **names}
         dead = replace(properties, headers=marked, expiration=None)
         return Published(self.exchange, self.routing_key, dead.encode(USUAL), self.body, dead)
 
@@ -306,39 +310,60 @@ def items_of(value: object) -> Sequence[Any]:
 
 
 def deaths_of(headers: Mapping[str, Any]) -> list[Recorded]:
-    """Return the deaths in the header ``x-death``; malformed entries are left out."""
+    """Return the deaths in the header ``x-death``.
+
+    A publisher may have written it: entries that are malformed, or that no death could be added to, are left out.
+    """
     found: list[Recorded] = []
     for entry in items_of(headers.get(_DEATHS)):
         try:
             when = entry["time"]
             found.append(
                 Recorded(
-                    queue=str(entry["queue"]),
+                    queue=_name(entry["queue"]),
                     reason=str(entry["reason"]),
-                    count=int(entry["count"]),
-                    time=int(when.timestamp() if isinstance(when, datetime) else when),
-                    exchange=str(entry["exchange"]),
-                    routing_keys=tuple(map(str, entry["routing-keys"])),
+                    count=_checked(entry["count"], _MOST_DEATHS),
+                    time=_checked(when.timestamp() if isinstance(when, datetime) else when, _LATEST),
+                    exchange=_name(entry["exchange"]),
+                    routing_keys=tuple(map(_name, entry["routing-keys"])),
                     original_expiration=entry.get("original-expiration"),
                 )
             )
-        except (KeyError, TypeError, ValueError, AttributeError):
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             continue
     return found
+
+
+def _checked(value: Any, most: int) -> int:
+    number = int(value)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not in 0 to {most}")
+    return number
 
 
 def _entry(death: Recorded) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "count": Int64(death.count),
         "reason": death.reason,
-        "queue": death.queue,
+        "queue": _long(death.queue),
         "time": datetime.fromtimestamp(death.time, UTC),
-        "exchange": death.exchange,
-        "routing-keys": list(death.routing_keys),
+        "exchange": _long(death.exchange),
+        "routing-keys": list(map(_long, death.routing_keys)),
     }
     if death.original_expiration is not None:
         entry["original-expiration"] = death.original_expiration
     return entry
+
+
+def _long(name: str) -> str | LongString:
+    """Return a name for a field table, whose text must be UTF-8: otherwise its octets."""
+    octets = name.encode(errors="surrogateescape")
+    return name if octets.decode(errors="replace") == name else LongString(octets)
+
+
+def _name(value: object) -> str:
+    """Return the name that ``_long`` was given."""
+    return value.decode(errors="surrogateescape") if isinstance(value, LongString) else str(value)
 
 
 register(NUMBER, Form(published))

@@ -16,7 +16,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
-from trio_amqp10.broker.exchanges.death_history import REASONS, Death, recorded, summary
+from trio_amqp10.broker.exchanges.death_history import REASONS, Death, as_text, recorded, summary
+from trio_amqp10.core.errors import LocalProtocolError
 
 from .message_terms import DEATHS
 
@@ -54,12 +55,12 @@ def to_annotations(
         ttl: milliseconds; None if it had none.
     """
     death = Death(
-        queue=queue,
+        queue=as_text(queue),
         reason=REASONS[reason],
         time=now,
         last_time=now,
-        exchange=publication.exchange,
-        routing_keys=publication.routing_keys,
+        exchange=as_text(publication.exchange),
+        routing_keys=tuple(map(as_text, publication.routing_keys)),
         original_expiration=None if ttl is None else str(ttl),
     )
     before = deaths_of(notes)
@@ -98,7 +99,7 @@ def deaths_of(notes: Mapping[Any, Any]) -> list[Death]:
             found.append(
                 Death(
                     queue=str(entry["queue"]),
-                    reason=str(entry["reason"]),
+                    reason=str(Symbol(entry["reason"])),
                     count=_checked(entry["count"], _MOST),
                     time=_checked(entry["first-time"], _LATEST) / 1000,
                     last_time=_checked(entry["last-time"], _LATEST) / 1000,
@@ -107,7 +108,7 @@ def deaths_of(notes: Mapping[Any, Any]) -> list[Death]:
                     original_expiration=None if ttl is None else str(_checked(ttl, _MOST)),
                 )
             )
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
+        except (LocalProtocolError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
             continue
     return found
 

@@ -21,7 +21,10 @@ Knows names and values; knows no queue.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.broker.nodes.policy import QueuePolicy
 
@@ -30,7 +33,7 @@ from .argument_equality import comparable, name_of_type
 from .faults import InequivalentError, PreconditionError, UnsupportedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from trio_amqp10.broker.nodes.policy import Overflow
 
@@ -64,6 +67,9 @@ _CLASSIC: Final = "classic"
 _QUORUM: Final = "quorum"
 _QUORUM_LIMIT: Final = 20
 _MOST_PRIORITY: Final = 255
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_DEEPEST: Final = 32
+_LONGEST_SHORT: Final = 255
 _LONGEST: Final = 315_360_000_000
 """The longest time in milliseconds, ten years, as at RabbitMQ."""
 _OVERFLOWS: Final[dict[Any, Overflow]] = {
@@ -110,6 +116,63 @@ _CHOICES: Final = {
 """The values of arguments without an effect here that RabbitMQ checks."""
 
 
+def check_values(arguments: Mapping[str, Any]) -> None:
+    """Raise ``PreconditionError`` for values that no field table has.
+
+    Arguments that are JSON may have them: such a value could neither be stored nor shown.
+    """
+    rest: list[tuple[Any, int]] = [(arguments, 1)]
+    while rest:
+        value, depth = rest.pop()
+        match value:
+            case str():
+                if not _is_octets(value):
+                    raise PreconditionError(f"the text {value[:64]!r} in the arguments: expected Unicode")
+            case int():
+                if not _SMALLEST <= value <= _LARGEST:
+                    bits = value.bit_length() + 1
+                    raise PreconditionError(
+                        f"a number of {bits} bits in the arguments: expected at most 64 bits"
+                    )
+            case None | float() | bytes() | bytearray() | datetime() | Decimal():
+                pass
+            case Mapping() | Sequence():
+                if depth > _DEEPEST:
+                    raise PreconditionError(
+                        f"{depth} levels of the arguments: expected at most {_DEEPEST} levels"
+                    )
+                inner = cast("Mapping[Any, Any] | Sequence[Any]", value)
+                if isinstance(inner, Mapping):
+                    rest += [(each, depth) for each in inner]
+                    inner = list(inner.values())
+                rest += [(each, depth + 1) for each in inner]
+            case _:
+                raise PreconditionError(
+                    f"a {type(value).__name__} in the arguments: expected a type of field tables"
+                )
+
+
+def _is_octets(text: str) -> bool:
+    """Whether a text stands for octets.
+
+    Its surrogates, if any, are octets that are not UTF-8.
+    """
+    try:
+        text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def check_name(kind: str, name: str) -> None:
+    """Raise ``PreconditionError`` for a name that no short string is (4.2.5.3)."""
+    octets = name.encode(errors="surrogateescape") if _is_octets(name) else b"\0"
+    if len(octets) > _LONGEST_SHORT or 0 in octets:
+        raise PreconditionError(
+            f"{kind} name {name[:64]!r}: expected at most {_LONGEST_SHORT} octets of Unicode, and no NUL"
+        )
+
+
 def check_arguments(
     arguments: Mapping[str, Any],
     title: str,
@@ -129,6 +192,7 @@ def check_arguments(
         server_named: whether it was declared without a name.
         like_rabbitmq: refuse arguments that RabbitMQ refuses for this type of queue, although they are possible here.
     """
+    check_values(arguments)
     kind = arguments.get("x-queue-type", _CLASSIC)
     if kind == "stream":
         raise UnsupportedError(

@@ -118,6 +118,14 @@ def is_cycle(deaths: Sequence[PastDeath], queue: str, reason: str) -> bool:
     for each in deaths:
         if each.reason == "rejected":
             return False
-        if each.queue == queue:
+        if each.queue in (queue, as_text(queue)):
             return True
     return False
+
+
+def as_text(name: str) -> str:
+    """Return a name as a message of AMQP 1.0 has it.
+
+    Octets that are not UTF-8 become replacement characters.
+    """
+    return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="replace")

@@ -26,7 +26,7 @@ from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
 from .adopted import check_adopted
 from .argument_equality import name_of_type
-from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent
+from .arguments import ALTERNATE, KNOWN, check_arguments, check_equivalent, check_name, check_values
 from .bindings import Binding, Bindings, Destination
 from .broker_queue import BrokerQueue
 from .definitions import Definitions
@@ -229,6 +229,7 @@ class Topology:
     def _make_queue(
         self, name: str, arguments: dict[str, Any], durable: bool, auto_delete: bool, owner: Peer | None
     ) -> BrokerQueue:
+        self._check_name("queue", name, durable=durable and owner is None)
         _check_prefix("queue", name)
         if name and self.queue_address(name).startswith(ADDRESSES):
             raise AccessRefusedError(f"{name!r} is a reserved address: choose another name")
@@ -247,6 +248,15 @@ class Topology:
         if queue.lasting and self._definitions is not None:
             self._definitions.add_queue(queue, lambda: self._undo_queue(queue))
         return queue
+
+    def _check_name(self, kind: str, name: str, *, durable: bool) -> None:
+        """Raise ``PreconditionError`` for a name that 0-9-1 or the store cannot have.
+
+        A row that cannot be written would fail with all rows that are written together with it, those of other clients too.
+        """
+        check_name(kind, name)
+        if durable and self._definitions is not None and any("\ud800" <= each <= "\udfff" for each in name):
+            raise PreconditionError(f"{kind} name {name!r} is not UTF-8: choose another name")
 
     def build_queue(
         self,
@@ -507,6 +517,8 @@ class Topology:
                 "exchange", name, given | received, there.properties, _EXCHANGE, self.virtual_host
             )
             return there, False
+        self._check_name("exchange", name, durable=durable)
+        check_values(given)
         _check_prefix("exchange", name)
         exchange = self.build_exchange(
             name,
@@ -630,6 +642,7 @@ class Topology:
             PreconditionError: ``x-match`` is not valid.
         """
         _check_ends(source, kind, destination)
+        check_values({key: arguments or {}})
         binding = Binding(source, Destination(kind, destination), key, arguments)
         durable = self.get_exchange(source).durable and self.is_lasting(binding.destination)
         if kind == "queue":

@@ -159,7 +159,7 @@ async def import_definitions(
         for each in _entries(lists, kind):
             name = str(each.get("name", f"{each.get('source')} to {each.get('destination')}"))
             try:
-                _check_names(kind, each)
+                _check_entry(kind, each)
                 await make(model, each)
             except ManagementError as fault:
                 left.append(LeftOut(kind=kind, name=name, reason=str(fault)))
@@ -179,11 +179,35 @@ def _entries(lists: Mapping[str, Any], kind: str) -> Sequence[dict[str, Any]]:
     return cast("Sequence[dict[str, Any]]", found)
 
 
-def _check_names(kind: str, given: Mapping[str, Any]) -> None:
-    """Check the names of an entry, which are None if RabbitMQ gave none."""
+def _check_entry(kind: str, given: Mapping[str, Any]) -> None:
+    """Check the names and the flags of an entry; names are None if RabbitMQ gave none."""
     for key in ("source", "destination") if kind == "bindings" else ("name",):
         if not isinstance(given.get(key), str):
             raise ManagementError("invalid", f"{key}={given.get(key)!r}: expected a text in each of {kind}")
+    for key, value in given.items():
+        expected = _EXPECTED.get(key)
+        if expected is not None and value.__class__ is not expected:
+            raise ManagementError("invalid", f"{key}={value!r:.64}: expected {_SHOWN[expected]}")
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError:
+                raise ManagementError("invalid", f"{key}={value!r:.64}: expected Unicode") from None
+    if given.get("destination-kind", "queue") not in ("queue", "exchange"):
+        kind = given["destination-kind"]
+        raise ManagementError("invalid", f"destination-kind={kind!r:.64}: expected queue or exchange")
+
+
+_EXPECTED: Final[dict[str, type]] = {
+    "durable": bool,
+    "auto-delete": bool,
+    "internal": bool,
+    "type": str,
+    "key": str,
+    "url": str,
+}
+"""The types of what an entry may have; others are checked where they are used."""
+_SHOWN: Final = {bool: "true or false", str: "a text"}
 
 
 async def _make_queue(model: Management, given: dict[str, Any]) -> None:

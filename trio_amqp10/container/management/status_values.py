@@ -81,11 +81,12 @@ _DEEPEST: Final = 24
 def encodable(value: Any, depth: int = _DEEPEST) -> Any:
     """Return the value, or one like it that AMQP 1.0 can carry.
 
-    Octets that are not UTF-8 are escaped in texts, decimals are texts, and what is nested too deep is ``"..."``.
+    Octets that are not UTF-8 are escaped in texts, decimals and numbers of more than 64 bits are texts, and what is nested too
+    deep is ``"..."``.
     """
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
-    if isinstance(value, Decimal):
+    if isinstance(value, Decimal) or (isinstance(value, int) and not -(2**63) <= value < 2**64):
         return str(value)
     found, some = as_map(value), as_list(value)
     if found is None and some is None:

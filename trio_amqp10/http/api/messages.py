@@ -103,6 +103,8 @@ def _payload(text: str, encoding: str) -> bytes:
 def _short(name: str, value: str) -> str:
     if len(value.encode()) > _LONGEST:
         raise bad(f"{name}: {len(value.encode())} octets: expected at most {_LONGEST}")
+    if "\0" in value:
+        raise bad(f"{name}={value[:64]!r}: expected a string without NUL")
     return value
 
 

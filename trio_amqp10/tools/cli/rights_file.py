@@ -8,11 +8,11 @@ group. Beside the actions of ``Rules`` there are the permissions of RabbitMQ: ``
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 import click
 
-from trio_amqp10.broker.rights.access import Rules
+from trio_amqp10.broker.rights.access import Action, Rules
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .command_runner import CommandError, explain
@@ -21,13 +21,8 @@ from .toml_file import Faults, dotted, nearest, read_toml
 if TYPE_CHECKING:
     from trio_amqp10.broker.rights.access import Access
 
-_PERMISSIONS: Final = {
-    "open": ("open",),
-    "send": ("send",),
-    "receive": ("receive",),
-    "create": ("create",),
-    "delete": ("delete",),
-    "transact": ("transact",),
+_PERMISSIONS: Final[dict[str, tuple[str, ...]]] = {
+    **{action: (action,) for action in get_args(Action)},
     "configure": ("create", "delete"),
     "write": ("send",),
     "read": ("receive",),

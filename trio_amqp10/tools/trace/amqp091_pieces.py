@@ -38,7 +38,8 @@ _CLASS_ID: Final = 8
 In 0-9-1 it is the lower octet of the class of the first method, 10; in 10.3 it is 0.
 """
 
-_CONNECTION: Final = b"\0\x0a"
+CONNECTION: Final = b"\0\x0a"
+"""The class of the methods of a login."""
 _SECRETS: Final = {
     "connection.start-ok": "response",
     "connection.secure": "challenge",
@@ -80,11 +81,7 @@ class Piece091(OtherProtocolPiece):
         """Return the octets, with every octet of a secret replaced by ``*``."""
         octets = self.octets
         start = self.profile.frames.head_size
-        if (
-            self.fault is not None
-            and octets[:1] == bytes([METHOD])
-            and octets[start:].startswith(_CONNECTION)
-        ):
+        if self.fault is not None and octets[:1] == bytes([METHOD]) and octets[start:].startswith(CONNECTION):
             return octets[: start + 4] + b"*" * len(octets[start + 4 :])
         secret = _secret_of(self.performative)
         if secret:

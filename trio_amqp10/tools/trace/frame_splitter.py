@@ -163,4 +163,6 @@ def _read(octets: bytes, frame_type: int, channel: int, body: bytes) -> Piece:
         performative, end = registry.decode(body)
     except RemoteProtocolError as failure:
         return Piece(octets, channel, frame_type, fault=failure.description)
+    if frame_type == SASL_FRAME and body[end:]:  # They may be a part of a secret.
+        return Piece(octets, channel, frame_type, fault=f"{len(body) - end} octets after a SASL performative")
     return Piece(octets, channel, frame_type, performative, body[end:])

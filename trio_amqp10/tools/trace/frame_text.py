@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.wire.content import Properties
+from trio_amqp10.amqp091.wire.frames import METHOD
 from trio_amqp10.amqp091.wire.methods import Method
 from trio_amqp10.amqp10.draft_2010.spec import security as draft_2010
 from trio_amqp10.amqp10.draft_2010.spec.transport import Fragment
@@ -18,7 +19,7 @@ from trio_amqp10.amqp10.wire.frames import FRAME_HEADER_SIZE, SASL_FRAME
 from trio_amqp10.amqp_fast.wire.commands import Command
 from trio_amqp10.core.protocol_headers import AMQP_ID, SASL_ID, TLS_ID
 
-from .amqp091_pieces import fields_of_091
+from .amqp091_pieces import CONNECTION, fields_of_091
 from .amqp_fast_pieces import fields_of_fast
 from .pieces import OtherProtocolPiece
 
@@ -92,7 +93,7 @@ def redacted(piece: Piece) -> bytes:
     if isinstance(piece, OtherProtocolPiece):
         return piece.redacted()
     octets = piece.octets
-    if piece.fault is not None and octets[5:6] == bytes([SASL_FRAME]):
+    if piece.fault is not None and _may_log_in(octets):
         return octets[:FRAME_HEADER_SIZE] + b"*" * len(octets[FRAME_HEADER_SIZE:])
     for name in _SECRETS.get(piece.performative.__class__, ()):
         secret: bytes = getattr(piece.performative, name) or b""
@@ -100,6 +101,15 @@ def redacted(piece: Piece) -> bytes:
         for prefix in (*prefixes, bytes([BINARY32]) + len(secret).to_bytes(4, "big")):
             octets = octets.replace(prefix + secret, prefix + b"*" * len(secret))
     return octets
+
+
+def _may_log_in(octets: bytes) -> bool:
+    """Whether octets that cannot be read begin like a frame of a login.
+
+    Of 1.0, 0-9-1 or 10.3.
+    """
+    is_sasl = octets[5:6] == bytes([SASL_FRAME])
+    return is_sasl or (octets[:1] == bytes([METHOD]) and CONNECTION in octets[7:10])
 
 
 def hexdump(octets: bytes, *, start: int = 0) -> list[str]:
