@@ -351,10 +351,8 @@ async def test_commit_reports_an_outcome_that_changes_with_the_answer() -> None:
             await desk.peer.accept_attach(credit=10)
         await desk.declare()
         got = await desk.next("transfer", state=IN_TXN)
-        accepted, rejected = (
-            ("transactional-state", {"txn_id": TXN, "outcome": (outcome, {})})
-            for outcome in ("accepted", "rejected")
-        )
+        accepted: Any = ("transactional-state", {"txn_id": TXN, "outcome": ("accepted", {})})
+        rejected: Any = ("transactional-state", {"txn_id": TXN, "outcome": ("rejected", {})})
         await desk.say(got["delivery_id"], accepted, settled=False)
         discharge = await desk.next("transfer")
         await desk.say(got["delivery_id"], rejected, settled=False)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.broker.nodes.policy import QueuePolicy
 
@@ -136,16 +136,17 @@ def check_values(arguments: Mapping[str, Any]) -> None:
                     )
             case None | float() | bytes() | bytearray() | datetime() | Decimal():
                 pass
-            case Mapping() | Sequence():
-                if depth > _DEEPEST:
-                    raise PreconditionError(
-                        f"{depth} levels of the arguments: expected at most {_DEEPEST} levels"
-                    )
-                inner = cast("Mapping[Any, Any] | Sequence[Any]", value)
-                if isinstance(inner, Mapping):
-                    rest += [(each, depth) for each in inner]
-                    inner = list(inner.values())
-                rest += [(each, depth + 1) for each in inner]
+            case Mapping() | Sequence() if depth > _DEEPEST:
+                raise PreconditionError(
+                    f"{depth} levels of the arguments: expected at most {_DEEPEST} levels"
+                )
+            case Mapping():
+                table: Mapping[Any, Any] = value
+                rest += [(key, depth) for key in table]
+                rest += [(each, depth + 1) for each in table.values()]
+            case Sequence():
+                items: Sequence[Any] = value
+                rest += [(each, depth + 1) for each in items]
             case _:
                 raise PreconditionError(
                     f"a {type(value).__name__} in the arguments: expected a type of field tables"
