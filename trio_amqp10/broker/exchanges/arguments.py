@@ -141,12 +141,10 @@ def check_values(arguments: Mapping[str, Any]) -> None:
                     f"{depth} levels of the arguments: expected at most {_DEEPEST} levels"
                 )
             case Mapping():
-                table: Mapping[Any, Any] = value
-                rest += [(key, depth) for key in table]
-                rest += [(each, depth + 1) for each in table.values()]
+                rest += ((key, depth) for key in value)  # pyright: ignore[reportUnknownVariableType]
+                rest += ((each, depth + 1) for each in value.values())  # pyright: ignore[reportUnknownVariableType]
             case Sequence():
-                items: Sequence[Any] = value
-                rest += [(each, depth + 1) for each in items]
+                rest += ((each, depth + 1) for each in value)  # pyright: ignore[reportUnknownVariableType]
             case _:
                 raise PreconditionError(
                     f"a {type(value).__name__} in the arguments: expected a type of field tables"
