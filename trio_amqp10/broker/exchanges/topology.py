@@ -406,10 +406,14 @@ class Topology:
         count = queue.available
         if if_empty and count:
             raise PreconditionError(f"{self.title_of('queue', name)} not empty")
-        yield from self._thin_out(lambda: self.bindings.of_destination(Destination("queue", name)))
+        thinning = self._thin_out(lambda: self.bindings.of_destination(Destination("queue", name)))
+        if if_empty:
+            finish(thinning)  # A message that came between two steps would be deleted with it.
+        else:
+            yield from thinning
         if dead_letters:
             yield from queue.end_available_in_steps()
-        elif len(queue) > _AT_ONCE:
+        elif len(queue) > _AT_ONCE and not if_empty:
             yield from queue.purge_in_steps()
         if self.find_node(name) is queue:
             self._home.remove_node(queue.address)

@@ -599,29 +599,25 @@ class Management:
         node = self._find(address, kind)
         if not isinstance(node, (Queue, Topic)):
             raise ManagementError("invalid", f"{label(node)} is part of the service, and cannot be deleted")
-        ready = 0
-        if isinstance(node, Queue):
-            node.sweep_now()
-            ready = node.available
-        if if_unused and node.outlets:
-            raise ManagementError(
-                "precondition", f"{shown(address)} has {len(node.outlets)} receivers: it is in use"
-            )
-        if if_empty and ready:
-            raise ManagementError("precondition", f"{shown(address)} has {ready} messages: it is not empty")
+        _check_deletion(node, if_empty=if_empty, if_unused=if_unused)
         self._container.redirects.drop(address)
-        if isinstance(node, BrokerQueue) and self._container.broker is not None:
-            ready = await take_in_turns(self._container.broker.delete_queue_in_steps(node.name))
-        else:
-            await take_in_turns(self._delete_in_steps(node))
+        ready = await take_in_turns(self._delete_in_steps(node, if_empty=if_empty, if_unused=if_unused))
         await self._deleted()
         return ready
 
-    def _delete_in_steps(self, node: Queue | Topic) -> Generator[Resumer | None, None, None]:
-        if isinstance(node, Queue) and len(node) > _AT_ONCE:
+    def _delete_in_steps(
+        self, node: Queue | Topic, *, if_empty: bool, if_unused: bool
+    ) -> Generator[Resumer | None, None, int]:
+        # Again, because it is another turn. With ``if_empty`` no message may come between two steps.
+        ready = _check_deletion(node, if_empty=if_empty, if_unused=if_unused)
+        broker = self._container.broker
+        if isinstance(node, BrokerQueue) and broker is not None:
+            return (yield from broker.delete_queue_in_steps(node.name, if_empty=if_empty))
+        if isinstance(node, Queue) and len(node) > _AT_ONCE and not if_empty:
             yield from node.purge_in_steps()
         if self._container.nodes.get(node.address) is node:
             self._container.remove_node(node.address)
+        return ready
 
     async def _deleted(self) -> None:
         """Wait until all rows that were deleted before are not in the store any more."""
@@ -1174,7 +1170,8 @@ class Management:
 
         Args:
             number: of the connection; see ``ConnectionStatus``.
-            payload: octets of the contents of messages to show of each frame, at most 200.
+            payload: octets of the contents of messages to show of each frame, at most 200. Properties and headers are contents in AMQP
+                1.0. In the other protocols they are fields of frames, and are always shown.
 
         Returns:
             The watch, which is a context manager. It keeps at most 1,000 frames, and ends by itself if its ``frames`` was not called for
@@ -1236,6 +1233,25 @@ def _checked(number: int) -> int:
 
 
 _TO_WATCH: Final[tuple[Action, ...]] = ("receive", "monitor", "manage")
+
+
+def _check_deletion(node: Queue | Topic, *, if_empty: bool, if_unused: bool) -> int:
+    """Return how many messages are ready.
+
+    Raises:
+        ManagementError: there are messages or receivers, and the deletion was asked for only without them.
+    """
+    ready = 0
+    if isinstance(node, Queue):
+        node.sweep_now()
+        ready = node.available
+    if if_unused and node.outlets:
+        raise ManagementError(
+            "precondition", f"{shown(node.address)} has {len(node.outlets)} receivers: it is in use"
+        )
+    if if_empty and ready:
+        raise ManagementError("precondition", f"{shown(node.address)} has {ready} messages: it is not empty")
+    return ready
 
 
 def _to_make(address: str, rules: Mapping[str, Any]) -> list[Need]:
