@@ -134,11 +134,7 @@ def fast_transfer(session: SessionCore, buf: bytes, pos: int, end: int) -> bool:
             # A transfer that only continues the delivery in progress: it names no id, tag, format,
             # settlement or state, which could contradict the first transfer (2.7.5).
             link.incoming is not None
-            and delivery_id is None
-            and tag is None
-            and message_format is None
-            and settled is None
-            and state is None
+            and (delivery_id, tag, message_format, settled, state) == (None, None, None, None, None)
             and link.state is _ATTACHED
         ):
             _append(link, link.incoming, payload, more)
