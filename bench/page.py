@@ -55,6 +55,7 @@ a body of octets: ``message_id``, ``to``, ``subject``, ``reply_to``, ``correlati
 
 _GROUPS: Final = {
     "direct": ("Two processes, and nothing between them", None),
+    "interpreters": ("By interpreter", None),
     "stream": ("Bodies in pieces", None),
     "latency": ("One message at a time", None),
     "queue": ("Through a queue", "queue"),

@@ -10,6 +10,7 @@ import os
 import queue
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import threading
 from contextlib import ExitStack, contextmanager
@@ -48,13 +49,21 @@ _PROGRAMS = {
 
 
 class Side:
-    """A program that runs a job."""
+    """A program that runs a job.
 
-    def __init__(self, program: str, job: Job) -> None:
+    Args:
+        program: one of ``_PROGRAMS``.
+        job: what it does.
+        python: another interpreter, which takes the dependencies of this one; for modules of ours.
+    """
+
+    def __init__(self, program: str, job: Job, python: str | None = None) -> None:
         command = _PROGRAMS[program]
         if command[0] == "-m":
-            command = [*PYTHON, *command]
+            command = [*PYTHON, *command] if python is None else [python, *command]
         environment = {**os.environ, "NODE_PATH": str(PEERS / "rhea/node_modules")}
+        if python is not None:
+            environment["PYTHONPATH"] = sysconfig.get_path("purelib")
         self._process = subprocess.Popen(
             [*command, job.to_json()],
             stdin=subprocess.PIPE,
@@ -112,8 +121,8 @@ class Side:
 
 
 @contextmanager
-def _running(program: str, job: Job) -> Iterator[Side]:
-    side = Side(program, job)
+def _running(program: str, job: Job, python: str | None = None) -> Iterator[Side]:
+    side = Side(program, job, python)
     try:
         yield side
     finally:
@@ -127,11 +136,12 @@ def run_pair(
     *,
     roles: tuple[str, str] = ("send", "receive"),
     cores: tuple[int | None, int | None] = (None, None),
+    python: str | None = None,
 ) -> tuple[dict[str, float], dict[str, float]]:
     """What a sender and a receiver measured that has the sender dial it."""
-    with _running(receiver, replace(job, role=roles[1], core=cores[1])) as listening:
+    with _running(receiver, replace(job, role=roles[1], core=cores[1]), python) as listening:
         job = replace(job, role=roles[0], url=listening.wait("url"), certfile=None, core=cores[0])
-        with _running(sender, job) as sending:
+        with _running(sender, job, python) as sending:
             sending.wait("ready")
             sending.release()
             return sending.wait("result"), listening.wait("result")

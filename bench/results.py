@@ -13,6 +13,7 @@ import platform
 import re
 import statistics
 import subprocess
+import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -146,7 +147,7 @@ def _machine() -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     """Return the versions of Python, of the dependencies and of the installed peers."""
     found = {
-        "Python": platform.python_version(),
+        "Python": _python(),
         "trio-amqp10": _version("trio-amqp10"),
         "trio": _version("trio"),
     }
@@ -166,6 +167,13 @@ def _versions() -> dict[str, str]:
             ["node", "--version"], capture_output=True, text=True, check=False
         ).stdout.strip()
     return found
+
+
+def _python() -> str:
+    """Return the version of the interpreter, and whether it is that of the system."""
+    is_of_system = Path(sys.base_prefix) == Path("/usr")
+    system = platform.freedesktop_os_release()["PRETTY_NAME"] if is_of_system else ""
+    return f"{platform.python_version()} of {system}" if system else platform.python_version()
 
 
 def _version(name: str) -> str:
