@@ -45,6 +45,16 @@ async def test_all_dialects_are_those_that_can_be_told_apart() -> None:
     assert not any(isinstance(each, Draft2010) for each in dialects_of(container, "all"))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [["1.0", "1.0-draft-2010"], {"1.0-draft-2010": {}, "0-9-1": {}, "1.0": {}}],
+    ids=["names", "options"],
+)
+def test_what_is_served_in_place_of_1_0_is_not_served_beside_it(asked: Any) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match="begin alike"):
+        dialects_of(amqp.Container("local"), asked)
+
+
 async def test_name_of_1_0_adds_no_dialect() -> None:
     container = amqp.Container("local")
     assert (

@@ -60,8 +60,10 @@ def dialects_of(container: ServingContainer, asked: Asked, **options: Any) -> tu
         options: options of all dialects that are named; ``"all"`` includes only dialects that take these options.
 
     Raises:
-        LocalProtocolError: no dialect has such a name, or it does not take these options.
+        LocalProtocolError: no dialect has such a name, or it does not take these options; or ``"1.0"`` and a dialect that is
+            served in its place are both named.
     """
+    _check_places(asked)
     if isinstance(asked, Mapping):
         named = ((name, own) for name, own in asked.items() if name != ALWAYS)
         return tuple(_made(container, name, {**options, **own}) for name, own in named)
@@ -105,6 +107,14 @@ def named_by_scheme(urls: Iterable[str]) -> dict[str, str]:
         for protocol, name in DIALECT_SCHEMES.items()
         if not schemes.isdisjoint(schemes_of(protocol))
     }
+
+
+def _check_places(asked: Asked) -> None:
+    for name in sorted(_IN_PLACE):
+        if not isinstance(asked, str) and name in asked and ALWAYS in asked:
+            raise LocalProtocolError(
+                f"dialects {ALWAYS!r} and {name!r} begin alike, and a listener serves one of them: name one"
+            )
 
 
 def _made(container: ServingContainer, name: str, options: Mapping[str, Any]) -> Dialect:
