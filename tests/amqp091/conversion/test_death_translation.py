@@ -13,7 +13,7 @@ from trio_amqp10.amqp091.conversion.death_translation import deaths_from_standar
 from trio_amqp10.amqp091.conversion.translate import to_publication, to_sections
 from trio_amqp10.amqp091.wire.content import BasicProperties
 from trio_amqp10.amqp091.wire.fields import USUAL, Timestamp, from_seconds
-from trio_amqp10.amqp091.wire.typed_values import Int64
+from trio_amqp10.amqp091.wire.typed_values import Int64, LongString
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.wire import values as standard
 from trio_amqp10.amqp10.wire.values import Array, Symbol
@@ -66,6 +66,13 @@ def test_history_of_1_0_has_the_types_of_rabbitmq_in_0_9_1() -> None:
     made = deaths_from_standard([STANDARD])
     assert made == [ENTRY]
     assert types_of(made[0]) == types_of(ENTRY)
+
+
+def test_name_that_is_not_utf_8_is_shown_with_replacement_characters() -> None:
+    entry = {**ENTRY, "queue": LongString(b"q\xff"), "routing-keys": [LongString(b"\xfe")]}
+    assert deaths_to_standard([entry]) == [
+        {**STANDARD, Symbol("queue"): "q\ufffd", Symbol("routing-keys"): Array(["\ufffd"], "string")}
+    ]
 
 
 def test_history_without_a_ttl_has_none_on_the_other_side() -> None:

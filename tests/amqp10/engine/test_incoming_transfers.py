@@ -19,6 +19,7 @@ from trio_amqp10.amqp10.engine.limits import Limits
 from trio_amqp10.amqp10.engine.receiver import ReceiverLink
 from trio_amqp10.amqp10.engine.serial_numbers import MASK
 from trio_amqp10.amqp10.engine.states import LinkState, SessionState
+from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.core.errors import Condition
 
 from .helpers import Pair, begun, receiving, refused
@@ -89,6 +90,17 @@ def test_transfer_state_of_the_sender_is_kept() -> None:
     link, script = receiving()
     script << transfer(0, 0, b"m", state=("transactional-state", {"txn_id": b"t"}))
     assert link.queue[0].remote_state.txn_id == b"t"
+
+
+def test_transfers_of_our_own_sender_keep_the_state_of_their_transaction() -> None:
+    pair = Pair().open()
+    sender, receiver = pair.link()
+    states = [None, TransactionalState(txn_id=b"t"), TransactionalState(txn_id=b"u"), None]
+    for state in states:
+        sender.send(b"m", state=state)
+    pair.run()
+    assert [delivery.remote_state for delivery in receiver.queue] == states
+    assert [delivery.payload for delivery in receiver.queue] == [b"m"] * 4
 
 
 def test_delivery_id_wraps_at_the_end_of_its_range() -> None:
