@@ -259,8 +259,9 @@ async def test_message_keeps_its_format() -> None:
     async with served(handle) as conn, conn.open_sender("q") as sender:
         await sender.send(amqp.Message.from_payload(b"not sections", 7))
         sender.send_nowait(amqp.Message.from_payload(b"nor these", 8))
+        await sender.transmit(amqp.Message.from_payload(b"nor those", 9))
         await sender.flush()
-    assert got == [(7, b"not sections"), (8, b"nor these")]
+    assert got == [(7, b"not sections"), (8, b"nor these"), (9, b"nor those")]
 
 
 # -- credit and room ------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import trio
@@ -103,12 +104,10 @@ class Sender(Link["SenderLink"]):
         delivery.
         """
         delivery: OutgoingDelivery | None = None
-        if not (settled or transaction is not None or self._link.drain or self.is_written):
-            payload = encode_message(message)
-            message_format = message.message_format if isinstance(message, Message) else 0
+        if not (settled or transaction is not None or self.is_written):
             await self._conn.pace.checkpoint()
-            sent = self._conn.pump.write_at_once(self._link.send, payload, False, tag, message_format)
-            delivery = cast("OutgoingDelivery | None", sent)
+            if self._link.sendable() and not self._link.drain:
+                delivery = self._conn.pump.write_at_once(partial(self.send_nowait, message, tag=tag))
         if delivery is None:
             delivery = await self.transmit(message, tag=tag, settled=settled, transaction=transaction)
         outcome = await delivery.outcome()
