@@ -24,8 +24,7 @@ from trio_amqp10.amqp091.wire.fields import from_seconds, to_seconds
 from trio_amqp10.amqp091.wire.typed_values import Int64, LongString
 from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
 from trio_amqp10.core.errors import LocalProtocolError
-
-from .value_translation import to_text
+from trio_amqp10.core.short_strings import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -54,10 +54,11 @@ from trio_amqp10.amqp10.wire.composite import plan_of
 from trio_amqp10.amqp10.wire.encode import encode, write_value
 from trio_amqp10.amqp10.wire.values import Described, Symbol, Timestamp, UByte, UInt
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.short_strings import is_short, to_text
 
 from .death_translation import deaths_from_standard, deaths_to_standard
 from .headers_shortcut import ANNOTATIONS_PREFIX, APPLICATION_PROPERTIES_PREFIX, header_octets, map_section
-from .value_translation import LEFT_OUT, from_standard, is_short, to_standard, to_text
+from .value_translation import LEFT_OUT, from_standard, to_standard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -34,8 +34,7 @@ from typing import Any, Final, cast
 from trio_amqp10.amqp091.wire import typed_values as classic
 from trio_amqp10.amqp091.wire.fields import from_seconds, to_seconds
 from trio_amqp10.amqp10.wire import values as standard
-
-_SHORT: Final = 255
+from trio_amqp10.core.short_strings import is_short, to_text
 
 
 class _Nothing(Enum):
@@ -45,23 +44,6 @@ class _Nothing(Enum):
 
 
 LEFT_OUT: Final = _Nothing.LEFT_OUT
-
-
-def to_text(text: str) -> str:
-    """Return a short string as text of AMQP 1.0.
-
-    Octets that are not UTF-8 become replacement characters.
-    """
-    if text.isascii():
-        return text
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
-def is_short(text: Any) -> bool:
-    """Whether ``text`` is a valid short string."""
-    return (
-        isinstance(text, str) and len(text.encode("utf-8", "surrogateescape")) <= _SHORT and "\0" not in text
-    )
 
 
 def _fits(number: int, bits: int) -> bool:

@@ -29,7 +29,7 @@ from trio_amqp10.amqp091.wire.content import BasicProperties
 from trio_amqp10.amqp091.wire.faults import ReplyError
 from trio_amqp10.amqp091.wire.fields import USUAL
 from trio_amqp10.amqp091.wire.typed_values import Int64, LongString
-from trio_amqp10.broker.exchanges.death_history import REASONS, recorded, summary
+from trio_amqp10.broker.exchanges.death_history import MOST_DEATHS, REASONS, checked, recorded, summary
 from trio_amqp10.broker.exchanges.death_history import Death as Recorded
 from trio_amqp10.broker.nodes.content import Content, Publication, Terms
 from trio_amqp10.broker.nodes.form_registry import Form, register
@@ -49,7 +49,6 @@ _HEAD: Final = struct.Struct(">BI")
 _SIZE: Final = struct.Struct(">I")
 _MOST_FAILURES: Final = 0xFFFFFFFF
 _DEATHS: Final = "x-death"
-_MOST_DEATHS: Final = 0xFFFFFFFF
 _LATEST: Final = 253_402_300_799
 """The last second of the year 9999."""
 
@@ -322,8 +321,8 @@ def deaths_of(headers: Mapping[str, Any]) -> list[Recorded]:
                 Recorded(
                     queue=_name(entry["queue"]),
                     reason=str(entry["reason"]),
-                    count=_checked(entry["count"], _MOST_DEATHS),
-                    time=_checked(when.timestamp() if isinstance(when, datetime) else when, _LATEST),
+                    count=checked(entry["count"], MOST_DEATHS),
+                    time=checked(when.timestamp() if isinstance(when, datetime) else when, _LATEST),
                     exchange=_name(entry["exchange"]),
                     routing_keys=tuple(map(_name, entry["routing-keys"])),
                     original_expiration=entry.get("original-expiration"),
@@ -332,13 +331,6 @@ def deaths_of(headers: Mapping[str, Any]) -> list[Recorded]:
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError):
             continue
     return found
-
-
-def _checked(value: Any, most: int) -> int:
-    number = int(value)
-    if not 0 <= number <= most:
-        raise ValueError(f"{number} is not in 0 to {most}")
-    return number
 
 
 def _entry(death: Recorded) -> dict[str, Any]:

@@ -16,8 +16,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from trio_amqp10.amqp10.wire.values import Array, Symbol, Timestamp, UInt, ULong
-from trio_amqp10.broker.exchanges.death_history import REASONS, Death, as_text, recorded, summary
+from trio_amqp10.broker.exchanges.death_history import MOST_DEATHS, REASONS, Death, checked, recorded, summary
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.short_strings import to_text
 
 from .message_terms import DEATHS
 
@@ -27,11 +28,8 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.content import Death as Cause
     from trio_amqp10.broker.nodes.content import Publication
 
-_MOST: Final = 0xFFFFFFFF
-"""The greatest count, and the most milliseconds of a ttl.
-
-The annotations of a peer may have more.
-"""
+_MOST_TTL: Final = 0xFFFFFFFF
+"""The most milliseconds of a ttl."""
 _LATEST: Final = 1 << 52
 """The latest time, in milliseconds since 1970, that a float holds exactly."""
 
@@ -55,12 +53,12 @@ def to_annotations(
         ttl: milliseconds; None if it had none.
     """
     death = Death(
-        queue=as_text(queue),
+        queue=to_text(queue),
         reason=REASONS[reason],
         time=now,
         last_time=now,
-        exchange=as_text(publication.exchange),
-        routing_keys=tuple(map(as_text, publication.routing_keys)),
+        exchange=to_text(publication.exchange),
+        routing_keys=tuple(map(to_text, publication.routing_keys)),
         original_expiration=None if ttl is None else str(ttl),
     )
     before = deaths_of(notes)
@@ -100,21 +98,14 @@ def deaths_of(notes: Mapping[Any, Any]) -> list[Death]:
                 Death(
                     queue=str(entry["queue"]),
                     reason=str(Symbol(entry["reason"])),
-                    count=_checked(entry["count"], _MOST),
-                    time=_checked(entry["first-time"], _LATEST) / 1000,
-                    last_time=_checked(entry["last-time"], _LATEST) / 1000,
+                    count=checked(entry["count"], MOST_DEATHS),
+                    time=checked(entry["first-time"], _LATEST) / 1000,
+                    last_time=checked(entry["last-time"], _LATEST) / 1000,
                     exchange=str(entry["exchange"]),
                     routing_keys=tuple(map(str, entry["routing-keys"])),
-                    original_expiration=None if ttl is None else str(_checked(ttl, _MOST)),
+                    original_expiration=None if ttl is None else str(checked(ttl, _MOST_TTL)),
                 )
             )
         except (LocalProtocolError, KeyError, TypeError, ValueError, OverflowError, AttributeError):
             continue
     return found
-
-
-def _checked(value: Any, most: int) -> int:
-    number = int(value)
-    if not 0 <= number <= most:
-        raise ValueError(f"{number} is not possible")
-    return number

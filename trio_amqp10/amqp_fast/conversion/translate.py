@@ -35,6 +35,7 @@ from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine.message import Message as FastMessage
 from trio_amqp10.amqp_fast.wire.fields import write_table
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.short_strings import to_text
 
 if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.content import Content
@@ -63,10 +64,10 @@ def to_standard(message: FastMessage, opened: spec.HandleOpen, *, reply_to: str 
         reply_to: address for replies, if the message itself has none.
     """
     head = message.head
-    properties = {_text(name): _standard(value) for name, value in head.headers.items() if name != REPLY_TO}
+    properties = {to_text(name): _standard(value) for name, value in head.headers.items() if name != REPLY_TO}
     address = head.headers.get(REPLY_TO)
     if isinstance(address, str) and address:
-        reply_to = _text(address)
+        reply_to = to_text(address)
     mime_type = head.mime_type or opened.mime_type or MIME_TYPE
     encoding = head.encoding or opened.encoding or ENCODING
     return Message(
@@ -77,7 +78,7 @@ def to_standard(message: FastMessage, opened: spec.HandleOpen, *, reply_to: str 
         absolute_expiry_time=Timestamp(head.expiration * 1000) if head.expiration else None,
         content_type=Symbol(mime_type) if mime_type.isascii() else None,
         content_encoding=Symbol(encoding) if encoding.isascii() else None,
-        message_id=_text(head.identifier) if head.identifier else None,
+        message_id=to_text(head.identifier) if head.identifier else None,
         reply_to=reply_to,
         application_properties=properties,
     )
@@ -94,12 +95,7 @@ def _standard(value: Any) -> Any:
         return str(value)
     if isinstance(value, datetime):
         return Timestamp(int(value.timestamp()) * 1000)
-    return _text(value) if isinstance(value, str) else value
-
-
-def _text(text: str) -> str:
-    """Replace characters that UTF-8 cannot encode."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    return to_text(value) if isinstance(value, str) else value
 
 
 def to_fast(content: Content) -> FastMessage:

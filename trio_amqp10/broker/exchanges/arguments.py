@@ -27,6 +27,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.broker.nodes.policy import QueuePolicy
+from trio_amqp10.core.short_strings import MOST_OCTETS, is_short
 
 from .addresses import exchange_address
 from .argument_equality import comparable, name_of_type
@@ -69,7 +70,6 @@ _QUORUM_LIMIT: Final = 20
 _MOST_PRIORITY: Final = 255
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _DEEPEST: Final = 32
-_LONGEST_SHORT: Final = 255
 _LONGEST: Final = 315_360_000_000
 """The longest time in milliseconds, ten years, as at RabbitMQ."""
 _OVERFLOWS: Final[dict[Any, Overflow]] = {
@@ -165,10 +165,9 @@ def _is_octets(text: str) -> bool:
 
 def check_name(kind: str, name: str) -> None:
     """Raise ``PreconditionError`` for a name that no short string is (4.2.5.3)."""
-    octets = name.encode(errors="surrogateescape") if _is_octets(name) else b"\0"
-    if len(octets) > _LONGEST_SHORT or 0 in octets:
+    if not (_is_octets(name) and is_short(name)):
         raise PreconditionError(
-            f"{kind} name {name[:64]!r}: expected at most {_LONGEST_SHORT} octets of Unicode, and no NUL"
+            f"{kind} name {name[:64]!r}: expected at most {MOST_OCTETS} octets of Unicode, and no NUL"
         )
 
 

@@ -11,7 +11,9 @@ Knows the history as plain values; the form of a message decides how it carries 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from trio_amqp10.core.short_strings import to_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 MOST_OCTETS: Final = 64 * 1024
 """The approximate limit of a history in octets; the last death is always in it."""
+
+MOST_DEATHS: Final = 2**32 - 1
+"""The largest count of an entry."""
 
 _ENTRY: Final = 128
 """The approximate octets of an entry without its names."""
@@ -118,14 +123,18 @@ def is_cycle(deaths: Sequence[PastDeath], queue: str, reason: str) -> bool:
     for each in deaths:
         if each.reason == "rejected":
             return False
-        if each.queue in (queue, as_text(queue)):
+        if each.queue in (queue, to_text(queue)):
             return True
     return False
 
 
-def as_text(name: str) -> str:
-    """Return a name as a message of AMQP 1.0 has it.
+def checked(value: Any, most: int) -> int:
+    """Return the whole number of a history that a peer may have written.
 
-    Octets that are not UTF-8 become replacement characters.
+    Raises:
+        TypeError, ValueError, OverflowError: it is no number from 0 to ``most``.
     """
-    return name if name.isascii() else name.encode(errors="surrogateescape").decode(errors="replace")
+    number = int(value)
+    if not 0 <= number <= most:
+        raise ValueError(f"{number} is not in 0 to {most}")
+    return number

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 from trio_amqp10.broker.nodes.message_store import QueueStore
 from trio_amqp10.broker.nodes.queue import Queue
 from trio_amqp10.broker.nodes.turns import finish, take_steps
+from trio_amqp10.core.short_strings import is_unicode
 
 from .addresses import RESERVED as ADDRESSES
 from .addresses import parse_exchange
@@ -255,7 +256,7 @@ class Topology:
         A row that cannot be written would fail with all rows that are written together with it, those of other clients too.
         """
         check_name(kind, name)
-        if durable and self._definitions is not None and any("\ud800" <= each <= "\udfff" for each in name):
+        if durable and self._definitions is not None and not is_unicode(name):
             raise PreconditionError(f"{kind} name {name!r} is not UTF-8: choose another name")
 
     def build_queue(

@@ -27,6 +27,7 @@ from trio_amqp10.broker.exchanges.addresses import RESERVED, TEMPORARY
 from trio_amqp10.broker.exchanges.argument_equality import from_json, to_json
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.broker.rights.access import shown
+from trio_amqp10.core.short_strings import is_unicode
 
 from .errors import ManagementError
 from .status import Imported, LeftOut
@@ -188,11 +189,8 @@ def _check_entry(kind: str, given: Mapping[str, Any]) -> None:
         expected = _EXPECTED.get(key)
         if expected is not None and value.__class__ is not expected:
             raise ManagementError("invalid", f"{key}={value!r:.64}: expected {_SHOWN[expected]}")
-        if isinstance(value, str) and not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError:
-                raise ManagementError("invalid", f"{key}={value!r:.64}: expected Unicode") from None
+        if isinstance(value, str) and not is_unicode(value):
+            raise ManagementError("invalid", f"{key}={value!r:.64}: expected Unicode")
     if given.get("destination-kind", "queue") not in ("queue", "exchange"):
         kind = given["destination-kind"]
         raise ManagementError("invalid", f"destination-kind={kind!r:.64}: expected queue or exchange")

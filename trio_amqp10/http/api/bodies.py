@@ -13,6 +13,7 @@ import math
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar, cast
 
 from trio_amqp10.container.management.pace import Pace
+from trio_amqp10.core.short_strings import is_unicode
 from trio_amqp10.http.access import too_large
 from trio_amqp10.http.errors import RequestError
 
@@ -105,11 +106,8 @@ async def _check(value: Any) -> None:
 
 def check_text(text: str) -> None:
     """Raise ``RequestError`` if a text is not Unicode: a surrogate is alone in it."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise bad("a string has a surrogate that is alone: it is not valid Unicode") from None
+    if not is_unicode(text):
+        raise bad("a string has a surrogate that is alone: it is not valid Unicode")
 
 
 def field(body: Mapping[str, Any], name: str, kind: type[T], default: Any = _MISSING) -> T:

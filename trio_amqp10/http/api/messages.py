@@ -21,6 +21,7 @@ from trio_amqp10.broker.exchanges.addresses import exchange_address
 from trio_amqp10.broker.exchanges.argument_equality import to_json
 from trio_amqp10.container.management.errors import ManagementError
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.short_strings import to_text
 
 from .bodies import bad, field
 from .paging import json_response
@@ -209,4 +210,4 @@ def _shown_properties(properties: BasicProperties) -> dict[str, Any] | list[Any]
 
 def _text(value: str) -> str:
     """Return a short string whose octets may not be UTF-8 as text."""
-    return value.encode(errors="surrogateescape").decode(errors="replace")
+    return to_text(value)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
 from trio_amqp10.container.management.status import QueueStatus
 from trio_amqp10.core.errors import RemoteProtocolError
+from trio_amqp10.core.short_strings import to_text
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp10.message import Message
@@ -55,7 +56,7 @@ def plain(value: object, depth: int = 0) -> Any:
         case float():
             return float(value) if value - value == 0 else repr(float(value))
         case str():
-            return value.encode(errors="surrogateescape").decode(errors="replace")
+            return to_text(value)
         case bytes() | bytearray() | memoryview():
             return "0x" + bytes(cast("bytes", value)).hex()
         case datetime():
