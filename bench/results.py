@@ -171,9 +171,10 @@ def _versions() -> dict[str, str]:
 
 def _python() -> str:
     """Return the version of the interpreter, and whether it is that of the system."""
-    is_of_system = Path(sys.base_prefix) == Path("/usr")
-    system = platform.freedesktop_os_release()["PRETTY_NAME"] if is_of_system else ""
-    return f"{platform.python_version()} of {system}" if system else platform.python_version()
+    found = platform.python_version()
+    if sys.base_prefix == "/usr":
+        found += f" of {platform.freedesktop_os_release()['PRETTY_NAME']}"
+    return found
 
 
 def _version(name: str) -> str:

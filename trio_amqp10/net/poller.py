@@ -186,26 +186,26 @@ class _Poller:
             with self._scope:
                 while True:
                     await trio.lowlevel.wait_readable(epoll.fileno())
-                    until = perf_counter() + _SECONDS
-                    caused: list[PolledSocket] = []
-                    self._caused = caused
-                    for number, _ in epoll.poll(0, _MOST):
-                        socket = self._watched.get(number)
-                        if socket is not None:
-                            socket.read()
-                            if perf_counter() > until:
-                                break  # the others stay readable
-                    self._caused = None
-                    has_time = perf_counter() <= until
-                    for socket in caused:
-                        if has_time:
-                            socket.write()
-                        else:
-                            self.write_soon(socket)
+                    self._read_once(epoll)
         finally:
             self._epoll = None
             self._caused = None
             epoll.close()
+
+    def _read_once(self, epoll: Any) -> None:
+        """Read the readable sockets, then write what that has caused, if there is time."""
+        until = perf_counter() + _SECONDS
+        caused = self._caused = []
+        for number, _ in epoll.poll(0, _MOST):
+            socket = self._watched.get(number)
+            if socket is not None:
+                socket.read()
+                if perf_counter() > until:
+                    break  # the others stay readable
+        self._caused = None
+        write = PolledSocket.write if perf_counter() <= until else self.write_soon
+        for socket in caused:
+            write(socket)
 
     def write_soon(self, socket: PolledSocket) -> None:
         """Write a socket after the reading, or in the next pass of trio's loop."""

@@ -148,8 +148,7 @@ class Transaction:
         self._receivers[receiver] = None
 
     def _check(self, session: LinkSession) -> None:
-        if self.state != _LIVE:
-            raise self._over()
+        self._check_live()
         ours = self._control.session
         if session is not ours:
             if session.connection is not ours.connection:
@@ -161,8 +160,9 @@ class Transaction:
                 )
         self._check_control()
 
-    def _over(self) -> LocalProtocolError:
-        return LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
+    def _check_live(self) -> None:
+        if self.state != _LIVE:
+            raise LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
 
     def _check_control(self) -> None:
         lost = self._control.why()
@@ -188,8 +188,7 @@ class Transaction:
 
         Cancelled: it is not known whether the transaction was committed.
         """
-        if self.state != _LIVE:
-            raise self._over()
+        self._check_live()
         self.state = _ENDING
         try:
             self._check_control()
@@ -236,8 +235,7 @@ class Transaction:
 
         Cancelled: it will be rolled back when the block is left.
         """
-        if self.state != _LIVE:
-            raise self._over()
+        self._check_live()
         self.state = _ROLLED_BACK
         with trio.move_on_after(self._control.session.connection.close_timeout):
             await self._settle_down()
