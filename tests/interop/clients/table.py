@@ -199,6 +199,10 @@ REMARKS: Final[dict[tuple[str, str], str]] = {
         "amqp10",
         "properties",
     ): "with ``session.options.outgoingWindow`` raised: the client decreases it by each transfer, and cannot write a flow when it is below 0",
+    (
+        "amqp10",
+        "outcomes",
+    ): "with a ``credit`` policy that gives none until there is a listener: it drops messages that come before one",
     ("amqp10", "large"): "with ``receiverLink.attach.maxMessageSize`` raised from 10,000",
     (
         "@sap/xb-msg-amqp-v100",

@@ -42,12 +42,16 @@ class Client {
       this.links[queue] = { sender };
     }
   }
-  // Not before it is needed: it settles what comes.
+  // Not before it is needed: it settles what comes. And no credit before somebody listens: what came until then would be gone.
   async attach(queue) {
-    const receiver = await this.client.createReceiver(queue);
+    let listens = false;
+    const refresh = Policy.Utils.CreditPolicies.RefreshAtHalf;
+    const receiver = await this.client.createReceiver(queue, { credit: (link) => listens && refresh(link) });
     const inbox = new Inbox();
     receiver.on("message", (message) => inbox.put(message));
     receiver.on("errorReceived", () => {});
+    listens = true;
+    receiver.addCredits(receiver.policy.creditQuantum);
     Object.assign(this.links[queue], { receiver, inbox });
   }
   async send(queue, body, parts) { await this.links[queue].sender.send({ ...parts, body }); }
