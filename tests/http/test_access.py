@@ -119,6 +119,15 @@ async def test_path_above_the_limit_is_refused() -> None:
         assert (await client.fault("GET", "queues/" + "a" * 5000))[0] == 414
 
 
+async def test_headers_above_the_limit_are_refused_however_they_arrive() -> None:
+    async with served() as client:
+        for extra, status in ((15_000, 200), (16_500, 431), (60_000, 431), (90_000, 431)):
+            answer = await client.ask("GET", "whoami", headers={"X-Extra": "a" * extra})
+            assert answer.status_code == status
+        line = f"GET /api/whoami?{'a' * 16_500} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        assert (await raw(client.port, line.encode())).startswith(b"HTTP/1.1 431")
+
+
 async def test_request_that_takes_too_long_is_answered() -> None:
     container = Container("box", strict=True)
     container.add_queue("full", max_length=1)
@@ -156,10 +165,13 @@ async def test_open_path_needs_no_login() -> None:
         Limits(max_body=1, request_timeout=1),
         open_paths={"/healthz"},
     )
-    scope = {"type": "http", "method": "GET", "raw_path": b"/healthz", "headers": [], "state": {}}
+    scope = {"type": "http", "method": "GET", "raw_path": b"/healthz", "query_string": b""} | {
+        "headers": [],
+        "state": {},
+    }
     await gate(scope, receive, send)  # type: ignore[arg-type]
     assert sent[0]["status"] == 204
-    with pytest.raises(KeyError):  # the state has no login: any other path asks for it
+    with pytest.raises(KeyError, match="connection"):  # the state has no login: any other path asks for it
         await gate({**scope, "raw_path": b"/"}, receive, send)  # type: ignore[arg-type]
 
 

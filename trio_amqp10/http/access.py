@@ -12,6 +12,7 @@ Knows ASGI and logins; knows no route.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -52,6 +53,8 @@ _BROWSERS: Final = {"origin", "sec-fetch-site", "sec-fetch-mode"}
 """Headers of which a browser sends one with each change of a page."""
 _JSON: Final = "application/json"
 _LONGEST_PATH: Final = 4096
+MOST_HEAD: Final = 16 * 1024
+"""Octets of the request line and the headers at most."""
 _LAST: Final = 5.0
 """Seconds to write the end of an answer to a request whose body was not read."""
 
@@ -125,6 +128,11 @@ class Gate:
         raw = bytes(scope["raw_path"])
         if len(raw) > _LONGEST_PATH:
             raise RequestError(414, "uri_too_long", f"a path of {len(raw)} octets: at most {_LONGEST_PATH}")
+        head = sum(map(len, (raw, scope["query_string"], *chain(*headers.raw))))
+        if head > MOST_HEAD:  # RFC 6585, section 5
+            raise RequestError(
+                431, "headers_too_large", f"path and headers of {head} octets: at most {MOST_HEAD}"
+            )
         scope["path"] = raw.decode("ascii", "replace")
         self._check_origin(headers, scope["path"] in self._linked_paths and _is_visit(scope, headers))
         if scope["method"] in _WITH_BODY:

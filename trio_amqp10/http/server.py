@@ -28,6 +28,7 @@ from trio_amqp10.net.tls import check_server_context
 from trio_amqp10.net.transport_layers import AcceptedLayers
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
 
+from .access import MOST_HEAD
 from .application import Limits, application
 from .login import ABORT, CONNECTION, ConnectionLogin
 from .page.frames import FrameWatches
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from trio_amqp10.net.urls import Url
     from trio_amqp10.sasl import Server
 
-_HEAD: Final = 16 * 1024
-"""Octets of the request line and the headers at most."""
 _IDLE: Final = 10.0
 """Seconds for the request line and the headers, also of the next request."""
 _LOGIN: Final = 30.0
@@ -280,7 +279,7 @@ def _config() -> Config:
     config = Config()
     config.errorlog = _log
     config.include_server_header = False
-    config.h11_max_incomplete_size = _HEAD
+    config.h11_max_incomplete_size = MOST_HEAD
     config.keep_alive_timeout = _IDLE  # it takes any number of seconds
     config.max_app_queue_size = 16  # parts of a body that was not read, of 64 KiB at most
     return config
