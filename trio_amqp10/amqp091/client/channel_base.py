@@ -8,6 +8,7 @@ connection uses.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -124,12 +125,10 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         connection.channels[self] = None
         connection.expect()
         try:
-            for reply in self.attach():
-                try:
+            with contextlib.suppress(TransportLostError):
+                for reply in self.attach():
                     await reply.result()
-                except TransportLostError:
-                    await self._until_usable()
-                    return
+            await self._until_usable()  # the transport may be lost with the last answer
         finally:
             connection.expect_no_more()
 

@@ -65,8 +65,8 @@ class Delivery:
         """
         channel = self.handle.channel
         channel.check()
-        self._check_epoch()
-        channel.ack(self.number)
+        self._check_epoch()  # a message may come, and be acknowledged, while the connection is being restored
+        channel.write_ack(self.number)
 
     def unget(self) -> None:
         """Return the message to its queue, for another client (3.5.7).
