@@ -450,5 +450,6 @@ async def test_message_that_came_in_the_read_of_the_loss_is_dropped_and_comes_ag
             assert delivery.redelivered
             delivery.ack()
             await wait_all_tasks_blocked()
-            assert not len(container.nodes["q"])
+            queue: Any = container.nodes["q"]
+            assert not len(queue)
             assert not handle.buffered

@@ -157,10 +157,6 @@ class Channel(Endpoint):
             raise DeliveryLostError(
                 f"message {number} was received before the connection was lost: the server sends it again"
             )
-        self.write_ack(number)
-
-    def write_ack(self, number: int) -> None:
-        """Write an acknowledgement of messages that came on the current transport."""
         self.engine.write(spec.ChannelAck(message_nbr=number))
         self.connection.wake_writer()
 

@@ -66,7 +66,8 @@ class Delivery:
         channel = self.handle.channel
         channel.check()
         self._check_epoch()  # a message may come, and be acknowledged, while the connection is being restored
-        channel.write_ack(self.number)
+        channel.engine.write(spec.ChannelAck(message_nbr=self.number))
+        self.handle.connection.wake_writer()
 
     def unget(self) -> None:
         """Return the message to its queue, for another client (3.5.7).
