@@ -22,7 +22,9 @@ async def test_client_logs_in() -> None:
 
 _CHALLENGE = frame_of(spec.ConnectionChallenge(mechanisms="NONE"))
 _TUNE = frame_of(spec.ConnectionTune(options={"FRAME_MAX": 65535}))
-_OPENED_AND_CLOSED = frame_of(spec.ConnectionReply(confirm_tag=1)) + frame_of(spec.ConnectionClose(reply_code=320))
+_OPENED_AND_CLOSED = frame_of(spec.ConnectionReply(confirm_tag=1)) + frame_of(
+    spec.ConnectionClose(reply_code=320)
+)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +36,13 @@ _OPENED_AND_CLOSED = frame_of(spec.ConnectionReply(confirm_tag=1)) + frame_of(sp
         (_CHALLENGE, False, amqp_fast.ConnectionClosedError),
         (_CHALLENGE + b"\xff" * 64, False, RemoteProtocolError),
     ],
-    ids=["ends in place of its tune", "ends after its tune", "closes when it is open", "is silent", "breaks the protocol"],
+    ids=[
+        "ends in place of its tune",
+        "ends after its tune",
+        "closes when it is open",
+        "is silent",
+        "breaks the protocol",
+    ],
 )
 async def test_only_a_server_that_ends_in_place_of_its_tune_has_refused_the_login(
     octets: bytes, ends: bool, error: type[Exception], autojump_clock: MockClock

@@ -238,7 +238,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             ConnectionClosedError: the server closed the connection, or it was lost.
             RemoteProtocolError: the server does not speak AMQP/Fast.
         """
-        while not self._opened or self._over:  # the transport may be lost in the read that opens the connection
+        # The transport may be lost in the read that opens the connection.
+        while not self._opened or self._over:
             if self._failure is not None:
                 raise self._failure
             if self._over:
