@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.body_octets import body_octets
 from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def content_of(body: bytes, properties: BasicProperties | None, fields: PublishP
     """Return the content to publish.
 
     Raises:
-        LocalProtocolError: both ``properties`` and single properties are given, or a property is unknown.
+        LocalProtocolError: both ``properties`` and single properties are given, or a property is unknown; or the body has
+            no octets.
     """
+    octets = body if body.__class__ is bytes else body_octets(body)  # the usual case first
     if fields:
         if properties is not None:
             raise LocalProtocolError(
@@ -46,5 +49,5 @@ def content_of(body: bytes, properties: BasicProperties | None, fields: PublishP
         except TypeError as error:
             raise LocalProtocolError(f"unknown property: {error}") from None
     if properties is None:
-        return Content(BasicProperties(), body, NO_PROPERTIES)
-    return Content(properties, body)
+        return Content(BasicProperties(), octets, NO_PROPERTIES)
+    return Content(properties, octets)

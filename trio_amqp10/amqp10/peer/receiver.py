@@ -178,11 +178,11 @@ class Receiver(Link["ReceiverLink"]):
             credit: the number of messages; 0 for none.
 
         Raises:
-            LocalProtocolError: ``credit`` is negative.
+            LocalProtocolError: ``credit`` is negative, or no int.
             LinkDetachedError, trio.ClosedResourceError, ...: the link ended.
         """
-        if credit < 0:
-            raise LocalProtocolError(f"set_credit({credit}): expected a number of messages, at least 0")
+        if type(credit) is not int or credit < 0:
+            raise LocalProtocolError(f"set_credit({credit!r}): expected a number of messages, at least 0")
         self.check_alive()
         if self.is_suspended:
             self._later = credit - self._kept_credit()
@@ -298,8 +298,12 @@ class Receiver(Link["ReceiverLink"]):
     async def receive_many(self, most: int) -> list[Delivery]:
         """Wait for a delivery; return it with more from the buffer, up to ``most``.
 
-        Raises: as ``receive``. Cancelled: no delivery is lost.
+        Raises: as ``receive``; and ``LocalProtocolError``: ``most`` is less than 1, or no int.
+
+        Cancelled: no delivery is lost.
         """
+        if type(most) is not int or most < 1:
+            raise LocalProtocolError(f"receive_many({most!r}): expected a number of messages, at least 1")
         deliveries = [await self.receive()]
         while len(deliveries) < most and self._queue:
             deliveries.append(self._take())
