@@ -596,6 +596,10 @@ class Node:
         """Take messages from an inlet, if it has any."""
         raise NotImplementedError
 
+    def lacks_room_for(self, inlet: Inlet) -> bool:  # noqa: ARG002
+        """Whether messages of an inlet wait for room; True also for a node that does not know why it is slow."""
+        return True
+
     def remove_inlet(self, inlet: Inlet) -> None:
         """Remove a link that has ended."""
         self.inlets.pop(inlet, None)
