@@ -22,8 +22,8 @@ from tests.conftest import run_limited
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.broker.nodes.message_store import MESSAGES
 from trio_amqp10.broker.stores import StoreError
-from trio_amqp10.net import read_turns
 from trio_amqp10.container import Node, Queue, RefusedError, Topic
+from trio_amqp10.net import read_turns
 
 from .protocols import PROTOCOLS
 from .transaction_scripts import Place, TransactionScript, Work

@@ -11,8 +11,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
-from trio_amqp10.amqp10.spec.messaging import Accepted
 from trio_amqp10.amqp10.server.native_message import content_of_message
+from trio_amqp10.amqp10.spec.messaging import Accepted
 from trio_amqp10.amqp10.wire.pair_map import PairMap
 from trio_amqp10.amqp10.wire.values import Symbol
 from trio_amqp10.container import Container, Queue, QueuePolicy
@@ -144,7 +144,11 @@ async def test_messages_that_come_faster_than_the_store_writes_make_room_for_eac
             await each.wait_settled()
         assert {type(each.state) for each in sent} == {Accepted}
         await wait_all_tasks_blocked()
-        assert (queue.figures["dropped"], len(dead), queue.held.bound_for_death) == (6, 6 if letters else 0, 0)
+        assert (queue.figures["dropped"], len(dead), queue.held.bound_for_death) == (
+            6,
+            6 if letters else 0,
+            0,
+        )
         async with conn.open_receiver("q") as receiver:
             assert [body[0] for body in await bodies(receiver, 3)] == [6, 7, 8]
 

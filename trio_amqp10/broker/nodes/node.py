@@ -596,7 +596,7 @@ class Node:
         """Take messages from an inlet, if it has any."""
         raise NotImplementedError
 
-    def lacks_room_for(self, inlet: Inlet) -> bool:  # noqa: ARG002
+    def lacks_room_for(self, inlet: Inlet) -> bool:
         """Whether messages of an inlet wait for room; True also for a node that does not know why it is slow."""
         return True
 
