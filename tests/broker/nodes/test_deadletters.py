@@ -153,11 +153,15 @@ async def test_messages_that_come_faster_than_the_store_writes_make_room_for_eac
             assert [body[0] for body in await bodies(receiver, 3)] == [6, 7, 8]
 
 
-async def test_letter_that_waits_for_room_at_a_topic_lets_its_queue_drop_no_more() -> None:
+@pytest.mark.parametrize("address", ["topic", "/exchanges/amq.fanout"])
+async def test_letter_that_waits_for_room_elsewhere_lets_its_queue_drop_no_more(address: str) -> None:
     container = Container()
-    container.add_topic("dead", max_backlog=1, overflow="wait")
-    queue = container.add_queue("q", dead_letter="dead", max_length=1, overflow="drop-oldest")
-    async with container.connect() as conn, conn.open_receiver("dead", credit=0) as receiver:
+    container.add_topic("topic", max_backlog=1, overflow="wait")
+    container.add_queue("bound", max_length=1, overflow="wait")
+    container.add_broker().bind("amq.fanout", "queue", "bound")
+    queue = container.add_queue("q", dead_letter=address, max_length=1, overflow="drop-oldest")
+    letters = "topic" if address == "topic" else "bound"
+    async with container.connect() as conn, conn.open_receiver(letters, credit=0) as receiver:
         await fill(conn, "q", 1, 2)
         for _ in range(2):
             with pytest.raises(amqp.DeliveryRejectedError):

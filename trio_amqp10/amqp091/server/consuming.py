@@ -203,7 +203,7 @@ class Consuming:
 
     @staticmethod
     def is_taken(node: Node, *, exclusive: bool) -> bool:
-        """Whether the consumers of a node permit no further one, which may be ``exclusive``."""
+        """Whether the consumers of a node permit no further one of this kind."""
         # An exclusive consumer began without others, so it is the first one.
         first = next((each for each in node.outlets if not each.copying), None)
         return first is not None and (exclusive or (isinstance(first, ConsumerOutlet) and first.exclusive))

@@ -82,7 +82,7 @@ class DeadLetters:
 
     @property
     def wait_for_room(self) -> bool:
-        """Whether a letter waits for room at the address; False if the letters on their way are only not answered yet."""
+        """Whether a letter waits for room at the address, and not for an answer."""
         node, feed = self._node, self._feed
         return node is not None and feed is not None and node.lacks_room_for(feed)
 

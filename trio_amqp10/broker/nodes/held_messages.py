@@ -135,7 +135,10 @@ class HeldMessages:
 
     @property
     def letters_wait(self) -> bool:
-        """Whether a dead letter waits for room at its address, so that dropping more would make no room here."""
+        """Whether a dead letter waits for room at its address.
+
+        Then dropping more messages would make no room here.
+        """
         return self._dying > 0 and self._letters is not None and self._letters.wait_for_room
 
     @property

@@ -597,7 +597,10 @@ class Node:
         raise NotImplementedError
 
     def lacks_room_for(self, inlet: Inlet) -> bool:
-        """Whether messages of an inlet wait for room; True also for a node that does not know why it is slow."""
+        """Whether messages of an inlet wait for room.
+
+        True also for a node that does not know why it takes no more.
+        """
         return True
 
     def remove_inlet(self, inlet: Inlet) -> None:
