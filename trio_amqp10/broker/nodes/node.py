@@ -596,6 +596,13 @@ class Node:
         """Take messages from an inlet, if it has any."""
         raise NotImplementedError
 
+    def lacks_room_for(self, inlet: Inlet) -> bool:
+        """Whether messages of an inlet wait for room.
+
+        True also for a node that does not know why it takes no more.
+        """
+        return True
+
     def remove_inlet(self, inlet: Inlet) -> None:
         """Remove a link that has ended."""
         self.inlets.pop(inlet, None)
