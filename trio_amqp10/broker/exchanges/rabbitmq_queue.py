@@ -83,12 +83,6 @@ class RabbitMQQueue(BrokerQueue):
         if self._bounded:
             self._drop_excess()
 
-    def _leave_to_store(self, entry: Entry) -> bool:
-        left = super()._leave_to_store(entry)
-        if left and self._bounded:
-            self._drop_excess()
-        return left
-
     @property
     def _keeps_all(self) -> bool:
         # The store does not have the sizes of the bodies.

@@ -81,6 +81,8 @@ class HeldMessages:
         "_coming",
         "_coming_octets",
         "_dying",
+        "_leaving",
+        "_leaving_octets",
         "_letters",
         "_owner",
         "_sequence",
@@ -115,6 +117,9 @@ class HeldMessages:
         self.watermark: Watermark = Watermark()
         self.closed: bool = False
         self._dying = 0
+        self._leaving: dict[Entry, None] = {}
+        """Dead messages whose letters another node has taken, and the store is writing."""
+        self._leaving_octets = 0
         self._coming = 0
         self._coming_octets = 0
         self._sequence = itertools.count()
@@ -129,8 +134,13 @@ class HeldMessages:
 
     @property
     def bound_for_death(self) -> int:
-        """The number of dead letters that no other node has accepted yet."""
-        return self._dying
+        """The number of dead letters that no other node has taken yet."""
+        return self._dying - len(self._leaving)
+
+    @property
+    def coming(self) -> int:
+        """The number of messages that are held, and on their way to the disk."""
+        return self._coming
 
     @property
     def delivered(self) -> int:
@@ -154,7 +164,9 @@ class HeldMessages:
                 length += self._coming
                 octets += self._coming_octets
             return policy.is_full(length, octets)
-        return policy.is_full(self.length + length, self.octets + octets)
+        # Messages that are gone with the present commit take no room of others.
+        length += self.length - len(self._leaving)
+        return policy.is_full(length, self.octets - self._leaving_octets + octets)
 
     @property
     def is_untouched(self) -> bool:
@@ -452,15 +464,29 @@ class HeldMessages:
         self._end(entry)
 
         def done(gone: bool) -> None:
+            self._stay(entry)
             # If the letter could not be stored, the message stays in the store and keeps its room.
             if gone and not self.closed:
                 self._dying -= 1
                 self.forget(entry)
 
-        delete_in_commit = (
-            None if entry.queue_store is None else partial(entry.queue_store.delete_in_commit, entry)
-        )
-        letters.send(entry.content, reason, condition, description, done, delete_in_commit)
+        letters.send(entry.content, reason, condition, description, done, partial(self._leave, entry))
+
+    def _leave(self, entry: Entry) -> Callable[[], object]:
+        """Delete a dead message in the commit that writes its letter.
+
+        Return a function that cancels the deletion.
+        """
+        undo = None if entry.queue_store is None else entry.queue_store.delete_in_commit(entry)
+        self._leaving[entry] = None
+        self._leaving_octets += entry.length
+        return _nothing if undo is None else undo
+
+    def _stay(self, entry: Entry) -> None:
+        """Count a dead message again until it is gone."""
+        if entry in self._leaving:
+            del self._leaving[entry]
+            self._leaving_octets -= entry.length
 
     def turn_away(self, content: Content) -> None:
         """Send a copy of a message rejected for lack of room to the dead-letter address."""
@@ -536,6 +562,8 @@ class HeldMessages:
         heaps, self.deadlines, self.delayed = (self.deadlines, self.delayed), TimerHeap(), TimerHeap()
         self.unweigh_all()
         self.length = self._dying = self._coming = self._coming_octets = self.octets = 0
+        self._leaving.clear()
+        self._leaving_octets = 0
         if self.queue_store is not None:
             self.queue_store.close()
         if self._letters is not None:
@@ -555,3 +583,6 @@ def _free(removed: list[SortedBlocks[Entry]], heaps: tuple[TimerHeap[Entry], ...
 
 
 def _ignore(gone: bool) -> None: ...
+
+
+def _nothing() -> None: ...

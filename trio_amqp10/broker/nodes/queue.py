@@ -492,13 +492,25 @@ class Queue(Node):
         # The last message is taken, whatever its size, if the ones before it leave any room. Their size is not known,
         # but it is at most ``octets - 1``.
         before = octets - 1 if messages > 1 else 0
-        if not self.policy.rejects or not self.held.is_full(messages - 1, before):
+        if self.policy.overflow == "wait" or not self.held.is_full(messages - 1, before):
             return
         self.sweep()
-        if self.held.is_full(messages - 1, before):
+        if self.held.is_full(messages - 1, before) and not self._can_drop_for(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
+
+    def _can_drop_for(self, messages: int, octets: int) -> bool:
+        """Whether one more message has room after so many, if others are dropped."""
+        policy, available = self.policy, self._available
+        if policy.overflow != "drop-oldest" or self.held.bound_for_death:
+            return False
+        # Without a consumer that waits, the new messages can be dropped too.
+        if policy.bound == "ready" or not any(waiting for _, waiting in self._waiting):
+            messages = octets = 0
+        return policy.holds_nothing or not self.held.is_full(
+            messages - len(available), octets - available.octets
+        )
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
@@ -551,8 +563,11 @@ class Queue(Node):
         if not self._closed:
             if failure is not None:
                 self._on_change()
-            elif not self._leave_to_store(entry):
-                self._offer(entry)
+            else:
+                if not self._leave_to_store(entry):
+                    self._offer(entry)
+                if self._bounded:
+                    self._drop_excess()  # Messages on their way to the disk could not be dropped for others.
         if arrival is not None and inlet is not None:
             self.attempt(inlet, answer, inlet, arrival, failure)
 
@@ -625,8 +640,10 @@ class Queue(Node):
         # A dead letter that no other node has accepted still counts here, so dropping more would make no room.
         while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
             entry = self._first_to_drop()
-            if entry is None:
-                return self.policy.holds_nothing
+            if (
+                entry is None
+            ):  # Messages that are on their way to the disk can be dropped when they are there.
+                return self.policy.holds_nothing or self.held.coming > 0
             self._remove_available(entry, "overflow")
             if not self.held.is_full():
                 return True
