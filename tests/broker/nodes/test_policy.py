@@ -175,6 +175,37 @@ async def test_transaction_that_waiting_consumers_could_hold_needs_room_for_all_
             assert await bodies(receiver, 2) == [0, 1]
 
 
+async def test_transaction_needs_room_for_all_messages_of_a_group_that_a_consumer_has() -> None:
+    container = Container()
+    queue = container.add_queue("q", max_length=2, overflow="drop-oldest", grouped=True)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q", credit=0) as receiver,
+    ):
+        await fill(conn, "q", amqp.Message(0, group_id="g"))
+        await receiver.receive()
+        with pytest.raises(TransactionRolledBackError, match="no room for 2"):
+            async with conn.open_transaction() as txn:
+                for number in range(2):
+                    await sender.send(amqp.Message(number, group_id="g"), transaction=txn)
+        assert len(queue) == 1
+
+
+async def test_transaction_has_room_where_all_others_are_on_their_way_to_the_disk() -> None:
+    container = Container(store=MemoryStore())
+    queue = container.add_queue("q", durable=True, max_length=2, overflow="drop-oldest")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await wait_all_tasks_blocked()
+        async with conn.open_transaction() as txn:
+            for number in range(5):
+                await sender.send(number, transaction=txn)
+            others = [sender.send_nowait(number) for number in range(5, 9)]
+        assert [await each.outcome() for each in others] == [amqp.Accepted()] * 4
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.figures["dropped"]) == (2, 7)
+
+
 @pytest.mark.parametrize("waits", [False, True])
 @pytest.mark.parametrize("rules", [{"bound": "ready", "max_length": 1}, {"max_length": 0}])
 async def test_transaction_of_any_length_has_room_where_what_is_leased_does_not_count(

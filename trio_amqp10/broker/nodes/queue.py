@@ -505,12 +505,12 @@ class Queue(Node):
         policy, available = self.policy, self._available
         if policy.overflow != "drop-oldest" or self.held.bound_for_death:
             return False
-        # Without a consumer that waits, the new messages can be dropped too.
-        if policy.bound == "ready" or not any(waiting for _, waiting in self._waiting):
+        if policy.holds_nothing or policy.bound == "ready" or self.held.coming:
+            return True
+        # Unless a consumer or a group takes them, the new messages can be dropped too.
+        if not policy.grouped and not any(waiting for _, waiting in self._waiting):
             messages = octets = 0
-        return policy.holds_nothing or not self.held.is_full(
-            messages - len(available), octets - available.octets
-        )
+        return not self.held.is_full(messages - len(available), octets - available.octets)
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
@@ -640,9 +640,8 @@ class Queue(Node):
         # A dead letter that no other node has accepted still counts here, so dropping more would make no room.
         while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
             entry = self._first_to_drop()
-            if (
-                entry is None
-            ):  # Messages that are on their way to the disk can be dropped when they are there.
+            if entry is None:
+                # Messages that are on their way to the disk can be dropped when they are there.
                 return self.policy.holds_nothing or self.held.coming > 0
             self._remove_available(entry, "overflow")
             if not self.held.is_full():
