@@ -50,6 +50,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     __slots__ = ("_is_stored", "_spares", "_unsettled_store", "_watermark", "_weighed", "_window", "peer")
 
+    is_committed: Final = False
+
     def __init__(self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: LinkPeer) -> None:
         super().__init__(session, link, node, peer.owner)
         self.peer: Final = peer

@@ -283,6 +283,11 @@ class Inlet(Protocol):
         """Identifies the link; equal for an outlet of the same name, its pair."""
         ...
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether its messages are of a committed transaction: a full node takes them."""
+        ...
+
     def take(self) -> Arrival | None:
         """Return the next message in the order of sending, or None."""
         ...

@@ -439,7 +439,12 @@ class Queue(Node):
                 if arrival is None:
                     self._blocked.pop(inlet, None)
                     return
-                if full and self.policy.overflow != "wait" and not self._make_room(arrival.content.size):
+                if (
+                    full
+                    and self.policy.overflow != "wait"
+                    and not self._make_room(arrival.content.size)
+                    and not inlet.is_committed
+                ):
                     held.figures["refused"] += 1
                     self._turn_away(arrival.content, inlet)
                     refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
@@ -495,13 +500,25 @@ class Queue(Node):
         # The last message is taken, whatever its size, if the ones before it leave any room. Their size is not known,
         # but it is at most ``octets - 1``.
         before = octets - 1 if messages > 1 else 0
-        if not self.policy.rejects or not self.held.is_full(messages - 1, before):
+        if self.policy.overflow == "wait" or not self.held.is_full(messages - 1, before):
             return
         self.sweep()
-        if self.held.is_full(messages - 1, before):
+        if self.held.is_full(messages - 1, before) and not self._can_drop_for(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
+
+    def _can_drop_for(self, messages: int, octets: int) -> bool:
+        """Whether one more message has room after so many, if others are dropped."""
+        policy, available = self.policy, self._available
+        if policy.overflow != "drop-oldest" or self.held.letters_wait:
+            return False
+        if policy.holds_nothing or policy.bound == "ready" or self.held.awaits_store:
+            return True
+        # Unless a consumer or a group takes them, the new messages can be dropped too.
+        if not policy.grouped and not any(waiting for _, waiting in self._waiting):
+            messages = octets = 0
+        return not self.held.is_full(messages - len(available), octets - available.octets)
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)

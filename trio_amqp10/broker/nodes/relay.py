@@ -41,6 +41,8 @@ class Feed:
 
     __slots__ = ("_arrivals", "_on_gone", "_on_taken", "pair", "peer")
 
+    is_committed: Final = False
+
     def __init__(
         self,
         peer: Peer,
