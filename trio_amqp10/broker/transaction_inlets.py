@@ -65,7 +65,7 @@ class TransactionInlet:
 
     __slots__ = (
         "_clock",
-                "_fail_transaction",
+        "_fail_transaction",
         "_failures",
         "_gone",
         "_node",

@@ -166,7 +166,8 @@ def test_terminus_that_is_given_gets_what_it_lacks_from_the_options(
     if kind == "sender":  # only a source has a filter
         given, expected = ({k: v for k, v in each.items() if k != "filter"} for each in (given, expected))
     addresses = ("q", None) if kind == "receiver" else (None, "q")
-    link = OpeningOptions(address="q", **{name: made(**given)}, **options).for_link(False, *addresses)
+    options = {**options, name: made(**given)}
+    link = OpeningOptions(address="q", **options).for_link(False, *addresses)
     assert getattr(link, name) == made(**expected)
 
 

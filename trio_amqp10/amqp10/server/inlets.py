@@ -50,8 +50,6 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     __slots__ = ("_is_stored", "_spares", "_unsettled_store", "_watermark", "_weighed", "_window", "peer")
 
-    is_committed: Final = False
-
     def __init__(self, session: Session, link: ReceiverLink, credit: int, node: Node, peer: LinkPeer) -> None:
         super().__init__(session, link, node, peer.owner)
         self.peer: Final = peer
@@ -134,6 +132,11 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     def _enter_node(self) -> None:
         self._node.add_inlet(self)
+
+    @property
+    def is_committed(self) -> bool:
+        """False: messages of a transaction come by an inlet of their own."""
+        return False
 
     def take(self) -> Arriving | None:
         """Return the next whole delivery, even if its link is gone."""

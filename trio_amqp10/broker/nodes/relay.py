@@ -41,8 +41,6 @@ class Feed:
 
     __slots__ = ("_arrivals", "_on_gone", "_on_taken", "pair", "peer")
 
-    is_committed: Final = False
-
     def __init__(
         self,
         peer: Peer,
@@ -60,6 +58,11 @@ class Feed:
         if self._arrivals is None:
             self._arrivals = deque()
         self._arrivals.append(arrival)
+
+    @property
+    def is_committed(self) -> bool:
+        """False: no transaction."""
+        return False
 
     def take(self) -> Arrival | None:
         arrivals = self._arrivals
