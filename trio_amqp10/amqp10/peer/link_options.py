@@ -260,7 +260,7 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Raise if an outcome of the source is not a descriptor, or a filter not described (3.5.3).
+    """Raise if an outcome is no descriptor, or a filter is not described (3.5.3).
 
     Raises:
         LocalProtocolError: an outcome is a symbol that no peer could know, or a filter is a plain value (3.5.8).
