@@ -1,4 +1,4 @@
-"""Consume until SIGTERM, then finish the work, in at most 5 seconds: ``python consumer.py URL``."""
+"""Consume until SIGTERM, then finish the work: ``python consumer.py URL``."""
 
 import signal
 import sys

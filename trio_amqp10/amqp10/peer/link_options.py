@@ -32,7 +32,7 @@ ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 _SELECTOR: Final = "apache.org:selector-filter:string"
 
 _PLAIN_FILTERS: Final = "com.microsoft:"
-"""The beginning of the names of filters whose value Azure takes without a descriptor, as for its sessions."""
+"""The beginning of the names of Azure's filters, which have no descriptor."""
 
 _KEPT = 300
 """Seconds that a peer should keep a link whose program may attach it again."""
