@@ -227,6 +227,24 @@ async def weaker(_folder: Path) -> None:
         await conn.open_receiver("orders", guarantee="exactly-once").__aenter__()
 
 
+@provokes("may not receive from")
+async def no_right(_folder: Path) -> None:
+    container = amqp.Container("shop", authorise=amqp.Rules(("ada", "send", "orders")))
+    users, ada = amqp.sasl.Server(users={"ada": "enigma"}), amqp.sasl.Plain("ada", "enigma")
+    async with container.connect(users=users, sasl=ada) as conn, conn.open_receiver("orders"):
+        pass
+
+
+@provokes("its link is gone")
+async def settled_too_late(_folder: Path) -> None:
+    async with open_container() as container, container.connect() as conn:
+        async with conn.open_sender("orders") as sender:
+            await sender.send("tea")
+        async with conn.open_receiver("orders") as receiver:
+            delivery = await receiver.receive()
+        delivery.accept()
+
+
 @provokes("the peer does not apply ... of the filters")
 async def no_filter(_folder: Path) -> None:
     async def unfiltered(peer: ScriptedPeer) -> None:

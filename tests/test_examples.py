@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import importlib.util
 import re
+import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +18,8 @@ import pytest
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.testing import open_proxy, rabbitmq
+from trio_amqp10 import blocking
+from trio_amqp10.testing import open_proxy, rabbitmq, running_container
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,8 +38,15 @@ ELSEWHERE = {
 }
 """Examples that need more than these tests may ask for, and who runs them."""
 LINES = 40
-LONGER = {"spark_join": 120, "spark_pipeline": 110, "spark_rabbitmq_stream": 120, "spark_redrive": 120}
-"""Spark's own part takes room, and these make their data, too."""
+LONGER = {
+    "consumer": 50,
+    "asyncio_consumer": 50,
+    "spark_join": 120,
+    "spark_pipeline": 110,
+    "spark_rabbitmq_stream": 120,
+    "spark_redrive": 120,
+}
+"""A shutdown has several parts; Spark's own part takes room, and these make their data, too."""
 LOCALHOST = "amqp://127.0.0.1:0"
 AMQP10 = [sys.executable, "-m", "trio_amqp10"]
 NEEDS_AN_ARGUMENT = sorted(
@@ -227,3 +238,60 @@ def test_threads_tests_pass(amqp_url: str) -> None:
     module = load("test_threads")
     module.test_command_line_asks_a_function_of_ours()
     module.test_queue_keeps_what_another_process_sent(amqp_url)
+
+
+CONSUMERS = pytest.mark.parametrize(
+    "consumer", [load("consumer"), load("asyncio_consumer")], ids=["trio", "asyncio"]
+)
+
+
+def consume(consumer: Any, url: str) -> None:
+    if consumer.__name__.endswith("asyncio_consumer"):
+        asyncio.run(consumer.main(url))
+    else:
+        trio.run(consumer.main, url)
+
+
+@CONSUMERS
+@pytest.mark.parametrize("away", [False, True])
+def test_consumer_ends_at_a_signal_also_while_the_broker_is_away(
+    consumer: Any, away: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    container, accept = amqp.Container("broker"), consumer.handle
+
+    async def handle(delivery: Any) -> None:
+        signal.raise_signal(signal.SIGTERM)  # while this delivery is in work
+        if away:
+            broker.close()
+            sleep = trio.sleep if isinstance(delivery, amqp.Delivery) else asyncio.sleep
+            await sleep(20)  # as a call that waits for the broker
+        await accept(delivery)
+
+    monkeypatch.setattr(consumer, "handle", handle)
+    with ExitStack() as broker:
+        url = broker.enter_context(running_container(["orders"], container=container))
+        with blocking.connect(url) as conn, conn.open_sender("orders") as sender:
+            sender.send("tea")
+        if away:
+            monkeypatch.setattr(consumer, "PATIENCE", 0.1)
+        consume(consumer, url)
+    expected = ["some work was given up"] if away else ["tea", "all work is done"]
+    assert capsys.readouterr().out.splitlines() == expected
+    assert container.nodes["orders"].statistics()["messages"] == away
+
+
+@CONSUMERS
+def test_consumer_ends_that_has_not_reached_its_broker(
+    consumer: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def dial(*where: Any, **options: Any) -> Any:
+        signal.raise_signal(signal.SIGTERM)
+        return connect(*where, **options)
+
+    module = consumer.aio if hasattr(consumer, "aio") else consumer.amqp
+    name = "connect" if hasattr(consumer, "aio") else "open_connection"
+    connect = getattr(module, name)
+    monkeypatch.setattr(module, name, dial)
+    monkeypatch.setattr(consumer, "PATIENCE", 0.1)
+    consume(consumer, "amqp://127.0.0.1:1")
+    assert capsys.readouterr().out == "some work was given up\n"

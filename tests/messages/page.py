@@ -51,7 +51,9 @@ Error messages
 
 .. Made by ``python -m tests.messages`` of the sources and of ``tests/messages/groups.toml``: not to be edited.
 
-This page has every error message of the library and its commands, by the situation in which it appears, with the cause and what to do.
+This page has the error messages of the library and its commands, by the situation in which they appear. Those that users meet most have a section, with the cause
+and what to do. In the tables, a message that states what is right has no more text; the others have a note. Texts that a peer sends, or that are put together of
+several parts, such as the hints of the commands, are not all here.
 
 ``...`` stands for a name, a value, a number or a reason. The project's tests raise each message that has a section of its own.
 :doc:`reference/errors` has the tree of exceptions.

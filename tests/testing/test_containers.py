@@ -38,6 +38,18 @@ async def test_open_container_has_the_queues_that_were_asked_for() -> None:
         assert refused.value.condition == "amqp:not-found"
 
 
+async def test_open_container_has_the_wall_clock_of_the_test(autojump_clock: MockClock) -> None:
+    async with (
+        open_container(["orders"], wall_clock=lambda: 1000.0) as container,
+        container.connect() as conn,
+    ):
+        async with conn.open_sender("orders") as sender:
+            await sender.send(amqp.Message("late", absolute_expiry_time=999_000))
+            await sender.send(amqp.Message("in time", absolute_expiry_time=1_001_000))
+        async with conn.open_receiver("orders") as receiver:
+            assert (await receiver.receive()).message.body == "in time"
+
+
 async def test_fixture_amqp_container_is_a_container_to_connect_to(amqp_container: Container) -> None:
     amqp_container.add_queue("orders")
     async with amqp_container.connect() as conn, conn.open_sender("orders") as sender:

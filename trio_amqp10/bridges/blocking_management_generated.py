@@ -118,7 +118,10 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         return RemoteListing(self._bridge, self._inner.nodes(kind=kind))
 
     def queues(self) -> RemoteListing[QueueStatus]:
-        """Return the list of all queues, declared ones included."""
+        """Return the list of all queues.
+
+        Declared ones are included, and those of clients for their replies, whose addresses begin with ``temporary/``.
+        """
         return RemoteListing(self._bridge, self._inner.queues())
 
     def topics(self) -> RemoteListing[TopicStatus]:

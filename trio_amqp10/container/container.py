@@ -112,8 +112,9 @@ class Container(HandlerDecorators):
             octets, each with 512 more.
         transaction_timeout: seconds that a transaction may take before it is rolled back with
             ``amqp:transaction:timeout``; None for any time.
-        wall_clock: returns seconds since 1970. The absolute expiry time of a message is compared with it once, when the
-            message arrives.
+        wall_clock: returns seconds since 1970, for all dates: the absolute expiry time of a message, compared once, when
+            the message arrives; the expiry of tokens; and all that a store keeps, such as the rest of a ``ttl`` after a
+            restart. Durations are of the clock of trio.
         authorise: a function of an ``Access``, async or not, that returns True to permit it, e.g. ``Rules(...)``; None
             permits everything. Otherwise the answer is ``amqp:unauthorized-access``; raise ``RefusedError`` for another
             condition. Any other exception is logged, and answered with ``amqp:internal-error``.
@@ -405,7 +406,8 @@ class Container(HandlerDecorators):
 
         Args:
             name: its address.
-            max_backlog: messages that may wait for one subscription; None for any number.
+            max_backlog: messages that may wait for one subscription, 10,000 by default; None for any number. They are in
+                memory, so a slow receiver of large messages can fill the ``memory_limit`` of the container.
             overflow: what happens beyond that. ``"detach"``: the subscription ends, and its receivers are detached with
                 ``amqp:resource-limit-exceeded``; ``"drop-oldest"``, ``"reject"``, ``"wait"``: see ``Topic``.
             max_subscriptions: subscriptions that the topic may have.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from .name_arguments import names_in
 from .threads import in_thread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
     from contextlib import AbstractContextManager
 
     from trio_amqp10.amqp10.peer.listen import Listener
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_container(
-    queues: Iterable[str] = (), *, name: str | None = None, strict: bool = False
+    queues: Iterable[str] = (),
+    *,
+    name: str | None = None,
+    strict: bool = False,
+    wall_clock: Callable[[], float] = time.time,
 ) -> AsyncGenerator[Container]:
     """Open a container: ``async with open_container(queues=["orders"]) as container``.
 
@@ -33,10 +38,11 @@ async def open_container(
         queues: the queues to create.
         name: the container id.
         strict: whether to refuse all other addresses; otherwise a queue is created at each address on first use.
+        wall_clock: returns seconds since 1970, as for ``Container``.
 
     Cancelled: no resources remain.
     """
-    container = Container(name, strict=strict)
+    container = Container(name, strict=strict, wall_clock=wall_clock)
     for queue in names_in(queues, "queues"):
         container.add_queue(queue)
     await trio.lowlevel.checkpoint()

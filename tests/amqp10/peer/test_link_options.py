@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.amqp10.peer.link_options import OpeningOptions, settle_modes
+from trio_amqp10.amqp10.peer.link_options import OpeningOptions, check_source, settle_modes
 
 from .helpers import answer_attach, both, dialled, opening, served
 
@@ -45,6 +45,30 @@ async def test_opening_refuses_outcomes_that_are_no_descriptors(kind: str, autoj
         await wait_all_tasks_blocked()
         await conn.aclose()
         await peer.expect("close")
+
+
+async def test_filter_that_is_not_described_is_refused_at_the_call(autojump_clock: MockClock) -> None:
+    name = amqp.Symbol("only")
+    async with dialled() as (conn, peer):
+        wrong = r"filter 'only': expected a Described, .*Symbol\('apache.org:selector-filter:string'\).* not 'n > 3' \(3.5.8\)"
+        with pytest.raises(amqp.LocalProtocolError, match=wrong):
+            conn.open_receiver("q", source=amqp.Source(address="q", filter={name: "n > 3"}))
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        None,
+        {amqp.Symbol("only"): None},
+        {"only": amqp.Described("apache.org:selector-filter:string", "n > 3")},
+        {amqp.Symbol("com.microsoft:session-filter"): "a"},  # as Azure has it
+    ],
+)
+def test_filter_may_be_described_or_null_and_plain_for_azure(filters: dict[Any, Any] | None) -> None:
+    check_source(amqp.Source(address="q", filter=filters))
 
 
 @pytest.mark.parametrize(

@@ -272,6 +272,30 @@ def test_check_ends_without_serving(tmp_path: Path) -> None:
     assert done("serve", "--queue", "a", "--check") == b"valid\n"
 
 
+def test_check_warns_as_a_start_does(tmp_path: Path) -> None:
+    open_to_all = "amqp10: warning: --management without --user, --users or --tls-client-ca lets every client delete every queue"
+    lost = "amqp10: warning: the dead letters of queue 'a' are lost, because 'b' does not exist and --strict creates no queue: add --queue b"
+    store = tmp_path / "broker.db"
+    kept = ("--queue", "a,dead-letter=b,durable=true", "--store", str(store))
+
+    def warnings(*options: str) -> list[str]:
+        result = amqp10("serve", *options, "--check")
+        assert (result.returncode, result.stdout) == (0, b"valid\n")
+        return result.stderr.decode().splitlines()
+
+    assert warnings("--management", "--strict", "--queue", "a,dead-letter=b") == [open_to_all, lost]
+    assert warnings("--management", "--user", "ada:x", "--queue", "a,dead-letter=b") == []
+    assert warnings("--strict", *kept) == [lost]
+    assert not store.exists()
+    store.touch()  # it may have the queue
+    assert warnings("--strict", *kept) == []
+
+
+def test_check_finds_an_address_that_is_given_twice() -> None:
+    said = failed("serve", "--queue", "a", "--topic", "a", "--check", code=2)
+    assert said == "amqp10: queue 'a' exists already: choose another address"
+
+
 @contextmanager
 def served(*arguments: str) -> Generator[tuple[str, subprocess.Popen[bytes]]]:
     process = start("serve", *arguments)

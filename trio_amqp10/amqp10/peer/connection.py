@@ -489,7 +489,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
                 which is the link's own, follows the free room.
             prefetch: instead of ``credit``: at most this many unsettled deliveries, buffered and in the
                 program's hands together. An outcome makes room for the next delivery. A delivery that was
-                sent settled counts while it is buffered.
+                sent settled counts while it is buffered; one of a connection that was lost counts no more,
+                though the program may still work on it (``Connection.changes`` reports the loss).
             filters: ``"required"``: entering raises if the peer's answer lacks a filter of ``source``, by its
                 name; ``"optional"``: the program must look in ``remote.source.filter`` which filters apply
                 (3.5.3).

@@ -5,6 +5,7 @@ Knows no connection and no link.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -13,6 +14,7 @@ from trio_amqp10.amqp10.engine.open_options import symbols
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.amqp10.spec.transactions import Coordinator
 from trio_amqp10.amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.amqp10.wire.values import Described
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .terminus_store import NOTHING_KEPT, Retention, TerminusStore
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
 ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 """The capability for senders without an address (Anonymous Terminus 1.0, 2.2.1)."""
+
+_SELECTOR: Final = "apache.org:selector-filter:string"
+
+_PLAIN_FILTERS: Final = "com.microsoft:"
+"""The beginning of the names of Azure's filters, which have no descriptor."""
 
 _KEPT = 300
 """Seconds that a peer should keep a link whose program may attach it again."""
@@ -291,15 +298,23 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Raise if an outcome of the source is not a descriptor (3.5.3).
+    """Raise if an outcome is no descriptor, or a filter is not described (3.5.3).
 
     Raises:
-        LocalProtocolError: an outcome is a symbol that no peer could know.
+        LocalProtocolError: an outcome is a symbol that no peer could know, or a filter is a plain value (3.5.8).
     """
-    for outcome in () if source is None else symbols(source.outcomes):
+    if source is None:
+        return
+    for outcome in symbols(source.outcomes):
         if ":" not in outcome:
             raise LocalProtocolError(
                 f"outcome {outcome!r}: expected the descriptor of an outcome, such as 'amqp:accepted:list' (3.5.3)"
+            )
+    for name, value in source.filter.items() if isinstance(source.filter, Mapping) else ():
+        if not (value is None or isinstance(value, Described) or str(name).startswith(_PLAIN_FILTERS)):
+            raise LocalProtocolError(
+                f"filter {str(name)!r}: expected a Described, as in Described(Symbol({_SELECTOR!r}), \"colour = 'red'\"), "
+                f"not {value!r} (3.5.8)"
             )
 
 

@@ -375,7 +375,7 @@ class Queue(Node):
     def sweep_now(self) -> None:
         """Call ``sweep`` if trio runs; otherwise there is no clock to expire by.
 
-        While no connection is open no timer runs, so figures would include expired messages.
+        While the container does not serve and has no connection, no timer runs, and figures would include expired messages.
         """
         if trio.lowlevel.in_trio_run():
             self.sweep()

@@ -203,7 +203,10 @@ class Management:
         return self._list(partial(status_builders.nodes, kind=kind))
 
     def queues(self) -> Listing[QueueStatus]:
-        """Return the list of all queues, declared ones included."""
+        """Return the list of all queues.
+
+        Declared ones are included, and those of clients for their replies, whose addresses begin with ``temporary/``.
+        """
         return self._list(partial(status_builders.nodes, cls=Queue))
 
     def topics(self) -> Listing[TopicStatus]:

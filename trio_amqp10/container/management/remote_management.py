@@ -96,7 +96,10 @@ class RemoteManagement:
         return self._list(kind or "node", NodeStatus, ("address",))
 
     def queues(self) -> RemoteListing[QueueStatus]:
-        """Return the list of all queues, declared ones included."""
+        """Return the list of all queues.
+
+        Declared ones are included, and those of clients for their replies, whose addresses begin with ``temporary/``.
+        """
         return self._list("queue", QueueStatus, ("address",))
 
     def topics(self) -> RemoteListing[TopicStatus]:

@@ -212,7 +212,10 @@ def _given(limits: dict[str, Any]) -> dict[str, Any]:
 @_limits
 @dialling
 def topic_create(url: str, name: str, dial: DialOptions, **limits: Any) -> None:
-    """Create a topic. With a store, it exists again after a restart."""
+    """Create a topic. With a store, it exists again after a restart.
+
+    Without --max-backlog, a subscription may fall behind by 10,000 messages.
+    """
     _operate(url, dial, lambda management: management.create_topic(name, **_given(limits)))
 
 

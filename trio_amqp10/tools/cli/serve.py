@@ -11,6 +11,7 @@ import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
@@ -104,15 +105,21 @@ async def serve(
         await _serve(options, interrupts, store, reload, manager)
 
 
-def check_files(options: ServeOptions) -> None:
-    """Read the files that the options name.
+def check(options: ServeOptions) -> None:
+    """Read the files that the options name, and warn as a start does.
 
     Raises:
+        AmqpError: a queue or a topic cannot be added.
         CommandError: a file is not valid.
         OSError: a file cannot be read.
     """
     _sasl(options)
     _tls(options)
+    container = amqp.Container(strict=options.strict, store=amqp.MemoryStore())
+    _add_nodes(container, options)
+    _warn_of_open_management(options)
+    if options.store is None or not Path(options.store).exists():  # otherwise it may have the missing queues
+        _warn_of_lost_dead_letters(container)
 
 
 async def _serve(
@@ -132,16 +139,10 @@ async def _serve(
         keeps_all=store is not None,
         authorise=None if options.rights is None else ReplaceableRules(options.rights.rules()),
     )
-    for queue, rules in options.queues:
-        container.add_queue(queue, **rules)
-    for topic in options.topics:
-        container.add_topic(topic)
+    _add_nodes(container, options)
     if options.management:
         container.add_management()
-        if not (options.users or options.users_file or options.tls_client_ca):
-            say(
-                "amqp10: warning: --management without --user, --users or --tls-client-ca lets every client delete every queue"
-            )
+    _warn_of_open_management(options)
     if options.log_changes:
         _write_changes()
     sasl, context = _sasl(options), _tls(options)
@@ -181,6 +182,20 @@ async def _serve(
             await _until_interrupted(container, starts, interrupts, manager, tasks)
 
 
+def _add_nodes(container: amqp.Container, options: ServeOptions) -> None:
+    for queue, rules in options.queues:
+        container.add_queue(queue, **rules)
+    for topic in options.topics:
+        container.add_topic(topic)
+
+
+def _warn_of_open_management(options: ServeOptions) -> None:
+    if options.management and not (options.users or options.users_file or options.tls_client_ca):
+        say(
+            "amqp10: warning: --management without --user, --users or --tls-client-ca lets every client delete every queue"
+        )
+
+
 def _write_changes() -> None:
     """Write the log of changes by management to stderr."""
     lines = logging.StreamHandler(sys.stderr)
@@ -203,8 +218,7 @@ async def _until_interrupted(
         for start in starts:
             listeners += await nursery.start(start)
         _collect_rarely()
-        if container.strict:
-            _warn_of_lost_dead_letters(container)
+        _warn_of_lost_dead_letters(container)
         for task in tasks:
             nursery.start_soon(task)
         with interrupts.here():  # the reader of this line may send a signal at once
@@ -220,6 +234,8 @@ async def _until_interrupted(
 
 def _warn_of_lost_dead_letters(container: amqp.Container) -> None:
     """Report dead-letter addresses that do not exist and are not created."""
+    if not container.strict:
+        return
     for node in container.nodes.values():
         rules = getattr(node, "policy", None)
         address = None if rules is None else rules.dead_letter

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trio_amqp10.core.errors import AmqpError
 from trio_amqp10.net.urls import hide_login
 
 from .command_runner import CommandError, explain, run_plain, say
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 @click.option(
     "--check",
     is_flag=True,
-    help="Report what is wrong with the options and the files that they name, and end.",
+    help="Report what is wrong with the options and the files that they name, warn as a start does, and end.",
 )
 @with_serve_options
 def serve_command(config: str | None, check: bool, **given: Any) -> None:
@@ -74,11 +75,11 @@ def serve_command(config: str | None, check: bool, **given: Any) -> None:
 
 
 def _check(options: ServeOptions) -> list[str]:
-    from .serve import check_files
+    from .serve import check
 
     try:
-        check_files(options)
-    except CommandError as wrong:
+        check(options)
+    except (CommandError, AmqpError) as wrong:
         raise CommandError(str(wrong), 2) from None
     return ["valid"]
 
