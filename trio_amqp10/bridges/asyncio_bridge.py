@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
@@ -23,10 +23,11 @@ from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
+from trio_amqp10.amqp10.peer.sender import not_sent
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .bell import Bell
-from .portal import Block, Call, Portal, result_of, within
+from .portal import Block, Call, Portal, no_outcome, result_of, within
 from .sender_feed import PostedMessage, SenderFeed
 from .trio_thread import shared_thread
 
@@ -102,8 +103,12 @@ class Bridge:
         """Wait for the outcome of a message. Cancelled: nothing is lost."""
         done: asyncio.Future[Outcome | None] = self.check().create_future()
         self.portal.post(partial(sent.ask, partial(self.reply, done)))
-        async with _within(seconds):
-            return await done
+        try:
+            async with asyncio.timeout(seconds):
+                return await done
+        except TimeoutError:
+            assert seconds is not None
+            raise no_outcome(seconds, sent=True if sent.delivery is not None else None) from None
 
     async def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread. Cancelled: it is called anyway."""
@@ -331,8 +336,11 @@ class OpenedSender(Opened[AsyncSender]):
         self, message: Any, seconds: float | None, tag: bytes | None, settled: bool, transaction: Any
     ) -> Outcome | None:
         if seconds is not None:
-            async with _timed(seconds):
-                return await self._send(message, None, tag, settled, transaction)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._send(message, None, tag, settled, transaction)
+            except TimeoutError:
+                raise no_outcome(seconds, sent=None) from None
         bridge = self._bridge
         done: asyncio.Future[Outcome | None] = bridge.check().create_future()
         posted = PostedMessage(message, settled, partial(bridge.reply, done))
@@ -356,7 +364,9 @@ class OpenedSender(Opened[AsyncSender]):
         inner = self._inner
         if tag is not None or transaction is not None or self._is_written:
             await self._bridge.run(
-                lambda: within(seconds, lambda: _transmitted(inner, posted, tag, transaction))
+                lambda: within(
+                    seconds, lambda: _transmitted(inner, posted, tag, transaction), partial(not_sent, inner)
+                )
             )
             return
         inner.check_size(posted.payload)
@@ -365,9 +375,12 @@ class OpenedSender(Opened[AsyncSender]):
             self._burst = 0
             await asyncio.sleep(0)
         if self._gate.locked() or not self._feed.post(posted):
-            async with _within(seconds), self._gate:
-                while not self._feed.post(posted):
-                    await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
+            try:
+                async with asyncio.timeout(seconds), self._gate:
+                    while not self._feed.post(posted):
+                        await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
+            except TimeoutError:
+                raise await self._bridge.run_sync(partial(not_sent, inner, seconds or 0.0)) from None
 
     async def _flush(self) -> None:
         await self._feed.emptied()
@@ -386,19 +399,6 @@ async def _transmitted(
     message = Message.from_payload(posted.payload, posted.message_format)
     posted.delivery = await inner.transmit(message, tag=tag, settled=posted.settled, transaction=transaction)
     posted.look()
-
-
-@asynccontextmanager
-async def _timed(seconds: float) -> AsyncGenerator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise trio.TooSlowError from None
-
-
-def _within(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    return nullcontext() if seconds is None else _timed(seconds)
 
 
 def dialled(made: type[O], options: WhereAndOptions) -> Opening[O]:

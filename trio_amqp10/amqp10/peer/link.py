@@ -98,6 +98,13 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Whether the link was lost, and will be attached again."""
         return self.life in AWAITED
 
+    def why_suspended(self) -> str:
+        """Return the reason why the link is suspended, as the end of a message; empty if it is not."""
+        if not self.is_suspended:
+            return ""
+        loss = self.loss()
+        return ": the link was lost, and is not restored yet" + ("" if loss is None else f" ({loss})")
+
     def why(self) -> Exception | None:
         """Return the exception that a call must raise in the present phase.
 
@@ -142,7 +149,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         lost = self._link.state is LinkState.GONE and not self.session.was_ended
         if cause is None and lost and self._conn.recovering:
             # The connection is restored and so has no error, but this link is not restored with it.
-            return lost_with(self._loss(), f"link {self.name!r} was lost")
+            return lost_with(self.loss(), f"link {self.name!r} was lost")
         return cause
 
     @property
@@ -243,10 +250,11 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._detached = LinkDetached(link, True, link.error)
             self.turn(PhaseChange.DETACH)
 
-    def _loss(self) -> Exception | None:
-        """Return the reason why the last transport of the link was lost."""
-        recovery = self._conn.recovery
-        return self._conn.loss() or (None if recovery is None else recovery.loss)
+    def loss(self) -> Exception | None:
+        """Return the reason why the last attachment or transport of the link was lost."""
+        resumable, recovery = self._resumable_state, self._conn.recovery
+        damage = None if resumable is None else resumable.damage
+        return self._conn.loss() or damage or (None if recovery is None else recovery.loss)
 
     def _gone(self, kind: type[LinkDetachedError] = LinkDetachedError) -> LinkDetachedError:
         link, event = self._link, self._detached
@@ -301,6 +309,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 self._take_up()
             if self._lifecycle not in NEW:
                 self.turn(PhaseChange.OPEN)
+                resumable.damage = None
                 if resumable.on_restored is not None:
                     resumable.on_restored()
         self.wake()
@@ -637,7 +646,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
             terminus = self._resumable_terminus
             if terminus is None or delivery.tag not in terminus.unsettled:
-                raise lost_with(self._loss(), f"the outcome of delivery {delivery.tag!r} is not known")
+                raise lost_with(self.loss(), f"the outcome of delivery {delivery.tag!r} is not known")
 
     def has_lapsed(self, delivery: Any) -> bool:
         """Whether the transport of ``delivery`` is lost, while its link is restored.
