@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.peer.requester import open_requester
 from trio_amqp10.broker.exchanges.addresses import exchange_address
-from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
 from .errors import ManagementError, OperationRefusedError
@@ -850,7 +851,15 @@ class RemoteManagementOpening(EnteredWithAsync):
         self._timeout = timeout
 
     async def __aenter__(self) -> RemoteManagement:
-        requester = await self._opening.__aenter__()
+        try:
+            requester = await self._opening.__aenter__()
+        except LinkRefusedError as refused:
+            if refused.condition != Condition.NOT_FOUND.value:
+                raise
+            raise LinkRefusedError(
+                f'{refused}: a container has it after add_management(), or with "amqp10 serve --management"',
+                refused.error,
+            ) from None
         return RemoteManagement(RemoteRequests(requester, self._address, self._timeout))
 
     async def __aexit__(

@@ -24,7 +24,7 @@ from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismEr
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
-_CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
+_CREDENTIALS = "log in: set AMQP10_USER and AMQP10_PASSWORD, or use a context"
 _NO_LOGIN = "leave user and password out of the URL"
 _NO_TLS = "is not TLS"
 _SLOW = "took too long"
@@ -252,32 +252,39 @@ async def _watch(signals: AsyncIterable[int], interrupts: Interrupts) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialled:
-    """The server to which a connection could not be opened.
+    """The server of a connection that could not be opened, or failed later.
 
     Attributes:
         authority: its host and port.
         user: the user of the login, or None.
         source: where user and password were given, if that is not the URL, or None.
         seconds: how long the attempt lasted.
+        is_open: whether it was opened, and the failure came later.
     """
 
     authority: str
     user: str | None = None
     source: str | None = None
     seconds: float = 0.0
+    is_open: bool = False
 
 
 _DIALLED: Final = "dialled"
 
 
 def note_dialled(failure: BaseException, dialled: Dialled) -> None:
-    """Note at a failure which server was dialled, for ``explain``."""
-    setattr(failure, _DIALLED, dialled)
+    """Note at a failure, and at the parts of a group, which server was dialled, for ``explain``."""
+    if isinstance(failure, BaseExceptionGroup):
+        for part in _parts(failure):
+            note_dialled(part, dialled)
+    elif not hasattr(failure, _DIALLED):
+        setattr(failure, _DIALLED, dialled)
 
 
 def was_dialled(failure: BaseException) -> bool:
     """Whether the failure is of a connection that could not be opened."""
-    return hasattr(failure, _DIALLED)
+    dialled: Dialled | None = getattr(failure, _DIALLED, None)
+    return dialled is not None and not dialled.is_open
 
 
 def explain(failure: BaseException) -> str | None:
@@ -329,17 +336,17 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
 def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
     """Describe an error of AMQP, with what to do if its condition is a frequent one."""
     condition = str(getattr(failure, "condition", None))
-    if dialled is None:
+    if condition == _UNAUTHORIZED and dialled is not None and dialled.user is not None:
+        hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
+    elif dialled is None or dialled.is_open:
         hint = next((hint for text, hint in _OF_RABBITMQ.items() if re.search(text, str(failure))), None)
         hint = hint or _HINTS.get(condition)
-    elif condition == _UNAUTHORIZED and dialled.user is not None:
-        hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
     else:
         hint = _CREDENTIALS if condition == _UNAUTHORIZED else None
         if _SLOW in str(failure):
             hint = f"{dialled.seconds:.0f} s; the program there may not be a server of AMQP"
     text = f"{failure} ({hint})" if hint else str(failure)
-    return _placed(text, dialled)
+    return text if dialled is None or dialled.is_open else _placed(text, dialled)
 
 
 def _placed(text: str, dialled: Dialled | None) -> str:
@@ -352,6 +359,7 @@ _IN_OPTIONS: Final = {
     ", or set layers, as in layers=['tls']": "",
     "serve(..., ssl_context=tls.server_context(certfile, keyfile))": "--tls-cert FILE",
     "tls.client_context(cafile=...)": "--tls-ca FILE",
+    "after add_management(), or with": "with",
     "allow_plaintext_password=True": "--allow-plaintext-password",
     "insecure=True": "--insecure",
     "cafile=...": "--tls-ca FILE",
