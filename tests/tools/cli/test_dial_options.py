@@ -102,14 +102,16 @@ def test_port_without_tls_is_named(url: str) -> None:
     place = url.partition("://")[2]
     said = process_failed("send", f"amqps://{place}/q", "--body", "x")
     assert said.startswith(f"amqp10: {place}: the input from the peer is not TLS")
-    assert said.endswith("use amqp:// if that port has no TLS")
+    assert said.endswith("use a scheme without TLS, such as amqp://, if that port has none")
 
 
 def test_silent_server_is_named_with_the_seconds() -> None:
-    failure = amqp.ConnectionClosedError("the peer took too long, before its protocol header")
+    failure = amqp.ConnectionClosedError(
+        "localhost:8000: the peer took too long, before its protocol header; the program there may not be a server of AMQP"
+    )
     note_dialled(failure, Dialled(authority="localhost:8000", seconds=5.01))
     assert explain(failure) == (
-        "localhost:8000: the peer took too long, before its protocol header (5 s; the program there may not be a server of AMQP)"
+        "localhost:8000: the peer took too long, before its protocol header; the program there may not be a server of AMQP (5 s)"
     )
 
 

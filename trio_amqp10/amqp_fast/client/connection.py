@@ -306,7 +306,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.is_up = False
             silent = why.code is None and self._responded and not self._opened
             if silent and self._failure is None and self.recovery is None:
-                self._failure = SecurityError("the server ended the connection: the login was refused")
+                who = "" if self._login is None else f" of user {self._login[0]!r}"
+                self._failure = SecurityError(f"the server ended the connection: the login{who} was refused")
             self.loss = why
             if self.recovery is not None and self.recovery.covers(why):
                 for channel in list(self.channels):

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _CREDENTIALS = "log in: set AMQP10_USER and AMQP10_PASSWORD, or use a context"
 _NO_LOGIN = "leave user and password out of the URL"
-_NO_TLS = "is not TLS"
 _SLOW = "took too long"
 _UNAUTHORIZED = "amqp:unauthorized-access"
 _HINTS = {
@@ -314,12 +313,10 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
     where = "" if dialled is None else f" at {dialled.authority}"
     source = None if dialled is None else dialled.source
     if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice
-        text = str(why)
+        text = str(why) if dialled is None else str(why).removeprefix(f"{dialled.authority}: ")
         if source is not None:
             text = text.replace(_NO_LOGIN, f"the user is from {source}: unset it for this server")
         return f"not authenticated{where}: {text}"
-    if _NO_TLS in str(why) and dialled is not None:
-        return f"{dialled.authority}: {why}; use amqp:// if that port has no TLS"
     if not isinstance(why, AuthenticationError):
         return _placed(str(why), dialled)
     user = None if dialled is None else dialled.user
@@ -330,7 +327,9 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
         hint = f" ({_CREDENTIALS})"
     else:
         hint = "" if source is None else f" (user and password are from {source})"
-    return f"not authenticated{who}{where}: {why}{hint}"
+    text = str(why) if dialled is None else str(why).removeprefix(f"{dialled.authority}: ")
+    text = text.replace(f"user {user!r}, ", "")
+    return f"not authenticated{who}{where}: {text}{hint}"
 
 
 def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
@@ -344,7 +343,7 @@ def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
     else:
         hint = _CREDENTIALS if condition == _UNAUTHORIZED else None
         if _SLOW in str(failure):
-            hint = f"{dialled.seconds:.0f} s; the program there may not be a server of AMQP"
+            hint = f"{dialled.seconds:.0f} s"
     text = f"{failure} ({hint})" if hint else str(failure)
     return text if dialled is None or dialled.is_open else _placed(text, dialled)
 
