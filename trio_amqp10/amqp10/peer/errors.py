@@ -42,6 +42,7 @@ __all__ = [
     "is_final",
     "is_final_loss",
     "link_error",
+    "link_title",
     "lost_with",
 ]
 
@@ -282,6 +283,11 @@ def connection_error(error: Error) -> ConnectionClosedError:
     return kind(f"the peer closed the connection, {describe(error)}", error)
 
 
+def link_title(name: str, address: str | None) -> str:
+    """Return the words for a link after "the link" in a message: with its address, which the program knows."""
+    return repr(name) if address is None else f"to {address!r} ({name})"
+
+
 def link_error(
     name: str,
     error: Error | None,
@@ -292,8 +298,7 @@ def link_error(
     """Return the exception for a link that the peer detached with ``error``."""
     kind = default if error is None else _KINDS.get(str(error.condition), default)
     verb = "refused" if kind is LinkRefusedError else "detached"
-    what = f"link {name!r}" if address is None else f"the link to {address!r} ({name})"
-    return kind(f"{what} was {verb}, {describe(error)}", error, closed=closed)
+    return kind(f"the link {link_title(name, address)} was {verb}, {describe(error)}", error, closed=closed)
 
 
 def is_final(error: Error | None) -> bool:

@@ -28,6 +28,7 @@ from .errors import (
     describe,
     is_final,
     link_error,
+    link_title,
     lost_with,
 )
 from .link_lifecycle import AWAITED, CARRIED, ENDED, NEW, PHASE_CHANGES, LinkPhase, PhaseChange
@@ -114,9 +115,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if life not in ENDED:
             return None
         if life is LinkPhase.CLOSED:
-            return trio.ClosedResourceError(f"link {self.name!r} was closed here")
+            return trio.ClosedResourceError(f"the link {self.title} was closed here")
         if self._detached is None and self.session.closed_here:
-            return trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
+            return trio.ClosedResourceError(f"the link {self.title} was closed here, with its session")
         return self.cause() or self._gone()
 
     def check_alive(self) -> None:
@@ -149,7 +150,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         lost = self._link.state is LinkState.GONE and not self.session.was_ended
         if cause is None and lost and self._conn.recovering:
             # The connection is restored and so has no error, but this link is not restored with it.
-            return lost_with(self.loss(), f"link {self.name!r} was lost")
+            return lost_with(self.loss(), f"the link {self.title} was lost")
         return cause
 
     @property
@@ -209,6 +210,17 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """
         return getattr(self.terminus, "address", None)
 
+    def _any_address(self) -> str | None:
+        """Return the address of the node, also of a link that was refused: then as this end has asked for it."""
+        link = self._link
+        asked = link.target if link.role is Role.SENDER else link.source
+        return self.node or getattr(asked, "address", None)
+
+    @property
+    def title(self) -> str:
+        """The link in a message, after "the link": its address and name."""
+        return link_title(self.name, self._any_address())
+
     @property
     def deliveries(self) -> int:
         """The number of deliveries, those of former attachments included (2.6.7)."""
@@ -232,7 +244,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         passes = event.error is not None and not is_final(event.error)
         if passes and self._covered and self._lifecycle not in NEW:
             # The cause of the error may pass, so the connection attaches the link again.
-            self._suspend(link_error(self.name, event.error, event.closed))
+            self._suspend(link_error(self.name, event.error, event.closed, address=self._any_address()))
             self.wake()
         else:
             self._detached = event
@@ -257,9 +269,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return self._conn.loss() or damage or (None if recovery is None else recovery.loss)
 
     def _gone(self, kind: type[LinkDetachedError] = LinkDetachedError) -> LinkDetachedError:
-        link, event = self._link, self._detached
-        terminus = link.target if link.role is Role.SENDER else link.source
-        address = getattr(terminus, "address", None)
+        event, address = self._detached, self._any_address()
         if event is None:
             return link_error(self.name, None, True, kind, address)
         return link_error(self.name, event.error, event.closed, kind, address)
@@ -360,7 +370,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             weaker = weaker or any(mode != ReceiverSettleMode.SECOND for mode in modes)
         if weaker:
             raise GuaranteeNotSupportedError(
-                f"link {self.name!r}: the peer settles weaker than guarantee={options.guarantee!r} needs: "
+                f"the link {self.title}: the peer settles weaker than guarantee={options.guarantee!r} needs: "
                 f"snd-settle-mode {self._link.snd_settle_mode}, rcv-settle-mode {self.remote.rcv_settle_mode}"
             )
 
@@ -444,10 +454,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         resumable = self._resumable_state
         if resumable is None or self._link.closing or (self._detached is not None and self._detached.closed):
             raise LocalProtocolError(
-                f"link {self.name!r} cannot be resumed: open it with store= or an expiry_policy, and do not close it"
+                f"the link {self.title} cannot be resumed: open it with store= or an expiry_policy, and do not close it"
             )
         if not self.closed:
-            raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
+            raise LocalProtocolError(f"the link {self.title} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
         while True:
@@ -514,7 +524,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 "the peer sent an incomplete unsettled map, and nothing is unsettled at this end"
             )
             self._link.fail(fault)
-            raise link_error(self.name, self._link.error, True)
+            raise link_error(self.name, self._link.error, True, address=self._any_address())
 
     def wake(self) -> None:
         if self._link.incomplete and self._resumable_state is not None and self._is_reduced():

@@ -272,7 +272,7 @@ class Receiver(Link["ReceiverLink"]):
         while self._link.drain and self._link.credit:
             self.check_alive()
             # The time limit begins again whenever a delivery comes.
-            with self._conn.expecting(f"the drain of link {self.name!r}"):
+            with self._conn.expecting(f"the drain of the link {self.title}"):
                 await self.wait()
         self.check_alive()
 
@@ -447,7 +447,7 @@ class Receiver(Link["ReceiverLink"]):
         ]
         if missing:
             raise FilterNotSupportedError(
-                f"link {self.name!r}: the peer does not apply {', '.join(map(repr, missing))} of the filters that were asked "
+                f"the link {self.title}: the peer does not apply {', '.join(map(repr, missing))} of the filters that were asked "
                 'for; filters="optional" receives without them (3.5.3)'
             )
 
