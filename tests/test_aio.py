@@ -704,3 +704,19 @@ def test_waits_on_many_threads_and_loops_come_to_their_own_tasks(url: str) -> No
     for loop in loops:
         loop.join()
     assert results == {name: Counter({name.upper(): 50}) for name in "abcd"}
+
+
+def test_call_without_asyncio_names_what_to_use_instead(url: str) -> None:
+    async def connected() -> None:
+        await aio.connect(url)
+
+    async def guest() -> None:
+        async with aio.guest_mode():
+            pass
+
+    for main in (connected, guest):
+        with pytest.raises(RuntimeError, match=r"needs asyncio, .* From trio use trio_amqp10 itself, and without "):
+            trio.run(main)
+    coroutine = connected()
+    with pytest.raises(RuntimeError, match=r"asyncio.run\(main\)"):
+        coroutine.send(None)

@@ -51,11 +51,26 @@ _BURST: Final = 64
 """Calls that do not wait, after which other tasks have a turn."""
 
 
+def running_loop() -> Loop:
+    """Return the loop of asyncio that runs in this thread.
+
+    Raises:
+        RuntimeError: none runs.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "trio_amqp10.aio needs asyncio, which does not run here: start the program with asyncio.run(main). "
+            "From trio use trio_amqp10 itself, and without either trio_amqp10.blocking"
+        ) from None
+
+
 class Bridge:
     """The calls of one asyncio loop to one connection in trio, and their results."""
 
     def __init__(self) -> None:
-        self._loop: Loop = asyncio.get_running_loop()
+        self._loop: Loop = running_loop()
         guest = _guests.get(self._loop)
         self._outbox = _outbox_of(self._loop) if guest is None else None
         host: Host = shared_thread() if guest is None else guest
@@ -67,7 +82,7 @@ class Bridge:
         Raises:
             RuntimeError: another loop runs here, or none; or this is a child process.
         """
-        if asyncio.get_running_loop() is not self._loop:
+        if running_loop() is not self._loop:
             self.portal.check_process()
             raise RuntimeError(
                 "this connection belongs to another event loop: open one in each loop, with aio.connect"
@@ -470,7 +485,7 @@ async def guest_mode() -> AsyncGenerator[None]:
 
     Cancelled: the connections are closed without waiting for their peers.
     """
-    loop = asyncio.get_running_loop()
+    loop = running_loop()
     if trio.lowlevel.in_trio_run():
         raise RuntimeError("trio runs in this thread already: leave its block before another guest_mode()")
     guest = _Guest(loop)
