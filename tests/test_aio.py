@@ -715,7 +715,9 @@ def test_call_without_asyncio_names_what_to_use_instead(url: str) -> None:
             pass
 
     for main in (connected, guest):
-        with pytest.raises(RuntimeError, match=r"needs asyncio, .* From trio use trio_amqp10 itself, and without "):
+        with pytest.raises(
+            RuntimeError, match=r"needs asyncio, .* From trio use trio_amqp10 itself, and without "
+        ):
             trio.run(main)
     coroutine = connected()
     with pytest.raises(RuntimeError, match=r"asyncio.run\(main\)"):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import signal
@@ -132,6 +133,19 @@ def say(text: str) -> None:
     """Write a line to stderr, without control characters."""
     sys.stderr.write(f"{harmless(text)}\n")
     sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def log_to_stderr() -> Generator[None]:
+    """Write the log of the library to stderr in the block, each line with its time."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger("trio_amqp10")
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
 
 
 async def write_out(octets: bytes) -> None:
