@@ -254,8 +254,11 @@ class DeliveryReleasedError(DeliveryError):
     outcome: Released
 
     def __init__(self, outcome: Released, delivery: Any) -> None:
+        owner = getattr(getattr(delivery, "link", None), "owner", None)
+        address = getattr(owner, "node", None)  # None if each message names its own
+        to = "" if address is None else f" for {address!r}"
         super().__init__(
-            "released: it was not processed, and may be sent again; RabbitMQ releases a message that no queue takes",
+            f"released: it was not processed, and may be sent again; a broker releases a message{to} that no queue takes",
             outcome,
             delivery,
         )
