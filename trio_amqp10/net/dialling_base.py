@@ -53,7 +53,7 @@ _ADVICE: Final = {
     "took too long": _SILENT,
     "no answer within": _SILENT,
 }
-"""What to do about a failed attempt to dial, by a part of its text."""
+"""Advice about a failed attempt to dial, by a part of its text."""
 
 
 class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
@@ -157,7 +157,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
         return self.recovery_class(connection, self._dial_named, redial, self._watchers)
 
     async def _dial_named(self) -> str:
-        """Dial as ``_dial``; an error names the host and port, or the path, that was dialled."""
+        """Dial as ``_dial``; an error names the place that was dialled."""
         self._url = None
         try:
             return await self._dial()

@@ -1,4 +1,4 @@
-"""Errors of a connection that has ended or of a call that took too long, in any dialect.
+"""Errors of connections that ended and calls that were too slow, in any dialect.
 
 The errors of sessions and links are in ``amqp10/peer/errors.py``.
 """
@@ -58,7 +58,10 @@ class TimedOutError(AmqpError, trio.TooSlowError, TimeoutError):
 
 @contextmanager
 def time_limit(seconds: float | None, late: Callable[[], TimedOutError]) -> Generator[None]:
-    """Cancel the block after ``seconds``, and raise what ``late()`` returns; None for any time."""
+    """Cancel the block after ``seconds``; None for never.
+
+    Raises: what ``late()`` returns, if the block was cancelled.
+    """
     with trio.move_on_after(inf if seconds is None else seconds) as scope:
         yield
     if scope.cancelled_caught:

@@ -287,7 +287,7 @@ def connection_error(error: Error) -> ConnectionClosedError:
 
 
 def link_title(name: str, address: str | None) -> str:
-    """Return the words for a link after "the link" in a message: with its address, which the program knows."""
+    """Return the words for a link after "the link": its address and its name."""
     return repr(name) if address is None else f"to {address!r} ({name})"
 
 

@@ -100,7 +100,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return self.life in AWAITED
 
     def why_suspended(self) -> str:
-        """Return the reason why the link is suspended, as the end of a message; empty if it is not."""
+        """Return why the link is suspended, as the end of a message.
+
+        Empty if it is not.
+        """
         if not self.is_suspended:
             return ""
         loss = self.loss()
@@ -211,7 +214,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         return getattr(self.terminus, "address", None)
 
     def _any_address(self) -> str | None:
-        """Return the address of the node, also of a link that was refused: then as this end has asked for it."""
+        """Return the address of the node, also of a link that was refused.
+
+        Then it is the address that this end has asked for.
+        """
         link = self._link
         asked = link.target if link.role is Role.SENDER else link.source
         return self.node or getattr(asked, "address", None)

@@ -142,7 +142,7 @@ class Requester:
         return TimedOutError(f"no reply from {self._sender.node!r} within {seconds:g} s", sent=True)
 
     def _told(self, gone: GoneError, *, sent: bool) -> GoneError:
-        """Return a copy of an error that tells whether the request was sent."""
+        """Return a copy of an error, with whether the request was sent."""
         again = fresh_copy(gone)
         again.sent = sent
         again.args = (self._reason(gone, sent=sent),)

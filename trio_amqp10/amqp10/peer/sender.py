@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def not_sent(sender: Sender, seconds: float, outage: str = "") -> TimedOutError:
-    """Return the error of a call that could not send its message within so many seconds.
+    """Return the error of a call that could not send its message in time.
 
     ``outage`` is the reason of another link that the call needs.
     """

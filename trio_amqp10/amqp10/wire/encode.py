@@ -155,7 +155,7 @@ def _at(step: Any, error: LocalProtocolError) -> LocalProtocolError:
 
 
 def named(where: str, error: LocalProtocolError) -> LocalProtocolError:
-    """Return the error of a value with the place of the value, as in ``body['tea'][0]: ...``."""
+    """Return the error with the place of its value, as in ``body['tea']: ...``."""
     message = str(error)
     return LocalProtocolError(f"{where}{'' if message.startswith('[') else ': '}{message}")
 

@@ -140,7 +140,7 @@ def log_to_stderr() -> Generator[None]:
     """Write the log of the library to stderr in the block, each line with its time."""
     lines = logging.StreamHandler(sys.stderr)
     lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("trio_amqp10")
+    log = logging.getLogger(__name__.partition(".")[0])  # that of the whole library
     log.addHandler(lines)
     try:
         yield
@@ -286,7 +286,10 @@ _DIALLED: Final = "dialled"
 
 
 def note_dialled(failure: BaseException, dialled: Dialled) -> None:
-    """Note at a failure, and at the parts of a group, which server was dialled, for ``explain``."""
+    """Note at a failure which server was dialled, for ``explain``.
+
+    The parts of a group get the note, and the first note stays.
+    """
     if isinstance(failure, BaseExceptionGroup):
         for part in _parts(failure):
             note_dialled(part, dialled)
