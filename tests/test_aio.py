@@ -10,6 +10,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import nullcontext, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -97,8 +98,9 @@ def test_messages_are_sent_and_received(url: str, run: Any) -> None:
                 assert again.message.delivery_count
                 await again.release()
                 await (await receiver.receive(timeout=5)).reject("amqp:not-allowed", "no")
-                with pytest.raises(trio.TooSlowError):
-                    await receiver.receive(timeout=0.05)
+                for wait in (receiver.receive, partial(receiver.receive_many, 2)):
+                    with pytest.raises(TimeoutError, match=r"^no message from 'orders' within 0\.05 s$"):
+                        await wait(timeout=0.05)
             async with conn.open_sender("orders", guarantee="at-most-once") as sender:
                 assert await sender.send("four", settled=True) is None
 
@@ -327,10 +329,23 @@ def test_transmit_waits_for_credit_and_is_cancelled_there(url: str, run: Any) ->
     async def main() -> None:
         async with aio.connect(url, close_timeout=0.1) as conn, conn.open_sender("never") as sender:
             sent = 0
-            with pytest.raises(trio.TooSlowError):
+            with pytest.raises(
+                TimeoutError, match=r"^not sent within 0\.3 s: no credit from 'never'$"
+            ) as late:
                 while True:
-                    await sender.transmit("tea", timeout=0.3)
+                    delivery = await sender.transmit("tea", timeout=0.3)
                     sent += 1
+            assert isinstance(late.value, trio.TooSlowError)
+            assert isinstance(late.value, amqp.TimedOutError)
+            assert late.value.sent is False
+            with pytest.raises(amqp.TimedOutError, match=r"not known whether it was accepted$") as late:
+                await delivery.outcome(timeout=0.05)
+            assert late.value.sent is True
+            with pytest.raises(amqp.TimedOutError, match=r"not known whether it was sent$") as late:
+                await sender.send("tea", timeout=0.05)
+            assert late.value.sent is None
+            with pytest.raises(amqp.TimedOutError, match=r"^not sent within 0\.05 s: no credit") as late:
+                await sender.transmit("tea", tag=b"tea", timeout=0.05)
             assert sent == 100
             waiting = [asyncio.create_task(sender.transmit("tea")) for _ in range(5)]
             await asyncio.sleep(0.05)
@@ -709,3 +724,21 @@ def test_outcome_that_is_asked_for_again_and_again_keeps_nothing(url: str, run: 
             assert not inner._reports
 
     run(main())
+
+
+def test_call_without_asyncio_names_what_to_use_instead(url: str) -> None:
+    async def connected() -> None:
+        await aio.connect(url)
+
+    async def guest() -> None:
+        async with aio.guest_mode():
+            pass
+
+    for main in (connected, guest):
+        with pytest.raises(
+            RuntimeError, match=r"needs asyncio, .* From trio use trio_amqp10 itself, and without "
+        ):
+            trio.run(main)
+    coroutine = connected()
+    with pytest.raises(RuntimeError, match=r"asyncio.run\(main\)"):
+        coroutine.send(None)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -125,12 +126,18 @@ def test_requests_are_answered_from_many_threads(url: str) -> None:
 def test_time_out_is_too_slow_and_loses_nothing(url: str) -> None:
     with blocking.connect(url) as conn:
         with conn.open_receiver("orders") as receiver:
-            with pytest.raises(trio.TooSlowError):
-                receiver.receive(timeout=0.05)
+            for wait in (receiver.receive, partial(receiver.receive_many, 2)):
+                with pytest.raises(trio.TooSlowError, match=r"^no message from 'orders' within 0\.05 s$"):
+                    wait(timeout=0.05)
             with conn.open_sender("orders") as sender:
                 sender.send("tea", timeout=5)
             assert receiver.receive(timeout=5).message.body == "tea"
-        with conn.open_sender("never") as sender, pytest.raises(trio.TooSlowError):
+        with conn.open_sender("never") as sender, pytest.raises(TimeoutError, match=r"whether it was sent$"):
+            with pytest.raises(TimeoutError, match=r"whether it was accepted$"):
+                sender.transmit("tea").outcome(timeout=0.05)
+            with pytest.raises(amqp.TimedOutError, match=r"not sent within .* s: no credit from 'never'$"):
+                while True:
+                    sender.transmit("tea", timeout=0.05)
             try:
                 sender.send("tea", timeout=0.05)
             finally:

@@ -56,6 +56,7 @@ if _typing.TYPE_CHECKING:
 
     # Resume links, and restore connections
     from .net.backoff import Backoff as Backoff
+    from .net.errors import TimedOutError as TimedOutError
     from .net.recovery_events import Change as Change
     from .amqp10.peer.terminus_store import LinkKey as LinkKey
     from .amqp10.peer.terminus_store import MemoryTerminusStore as MemoryTerminusStore
@@ -223,6 +224,7 @@ else:
                 "Arrival ContainerPeer Inlet SubscriptionTerms Lease Node Outlet Peer RefusedError"
             ),
             ".net.backoff": "Backoff",
+            ".net.errors": "TimedOutError",
             ".net.recovery_events": "Change",
             ".amqp10.peer.terminus_store": "LinkKey MemoryTerminusStore TerminusStore",
             ".amqp10.peer.sqlite_terminus_store": "SqliteTerminusStore",

@@ -11,6 +11,7 @@ trio itself.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from .amqp10.message import Message  # noqa: TC001 - the manual reads annotations
@@ -19,7 +20,7 @@ from .amqp10.peer.delivery import Outcome  # noqa: TC001
 from .amqp10.peer.dial_options import WhereAndOptions
 from .amqp10.peer.link_options import ConnectionReceiverOptions, ConnectionSenderOptions, RequesterOptions
 from .amqp10.peer.receiver import Receiver as AsyncReceiver
-from .amqp10.peer.receiver import open_receiver
+from .amqp10.peer.receiver import no_message, open_receiver
 from .amqp10.peer.requester import Requester as AsyncRequester
 from .amqp10.peer.requester import RequesterOpening
 from .amqp10.peer.sender import open_sender
@@ -152,7 +153,7 @@ class Sender(OpenedSender):
         Returns:
             The outcome; None if the message was sent settled.
 
-        Raises: as ``trio_amqp10.Sender.send``, and ``trio.TooSlowError`` if no outcome came in time.
+        Raises: as ``trio_amqp10.Sender.send``, and ``TimedOutError`` if no outcome came in time.
         """
         return self._send(message, timeout, tag, settled, inner_of(transaction))
 
@@ -174,7 +175,7 @@ class Sender(OpenedSender):
             timeout: seconds to wait for credit at most; after that nothing was sent.
             tag, settled, transaction: as for ``send``.
 
-        Raises: as ``trio_amqp10.Sender.transmit``, and ``trio.TooSlowError`` if there was no credit in time.
+        Raises: as ``trio_amqp10.Sender.transmit``, and ``TimedOutError`` if there was no credit in time.
         """
         sent = self._transmit(message, timeout, tag, settled, inner_of(transaction))
         return OutgoingDelivery(self._bridge, sent)
@@ -203,7 +204,7 @@ class OutgoingDelivery:
         Returns:
             The outcome; None if the message was sent settled.
 
-        Raises: as the method of trio, and ``trio.TooSlowError`` if no outcome came in time.
+        Raises: as the method of trio, and ``TimedOutError`` if no outcome came in time.
         """
         return self._bridge.outcome(self._inner, timeout)
 
@@ -228,7 +229,7 @@ class Receiver(Opened[AsyncReceiver]):
         Args:
             timeout: seconds to wait at most.
 
-        Raises: as ``trio_amqp10.Receiver.receive``, and ``trio.TooSlowError`` if no delivery came in time; no
+        Raises: as ``trio_amqp10.Receiver.receive``, and ``TimedOutError`` if no delivery came in time; no
         delivery is lost.
         """
         inner = self._inner
@@ -247,7 +248,8 @@ class Receiver(Opened[AsyncReceiver]):
         """
         inner = self._inner
         found = self._bridge.run(
-            lambda: within(timeout, lambda: inner.receive_many(most)), lambda found: inner.put_back(*found)
+            lambda: within(timeout, lambda: inner.receive_many(most), partial(no_message, inner)),
+            lambda found: inner.put_back(*found),
         )
         return [self._wrapped(one) for one in found]
 

@@ -63,8 +63,12 @@ async def test_receive_gives_up_after_its_timeout_and_loses_nothing(protocol: st
     async with trio.open_nursery() as nursery:
         [listener] = await nursery.start(partial(container.serve, "amqp://127.0.0.1:0", dialects="all"))
         async with RECEIVERS[protocol](listener.port) as receiver:
-            with pytest.raises(trio.TooSlowError):
+            with pytest.raises(trio.TooSlowError, match=r"^no message from 'tea' within 0\.01 s$") as late:
                 await receiver.receive(timeout=0.01)
+            assert isinstance(late.value, amqp.AmqpError)
+            assert isinstance(late.value, TimeoutError)
+            assert isinstance(late.value, amqp.TimedOutError)
+            assert late.value.sent is None
             await container.send("tea", b"one")
             assert await receiver.receive(timeout=20)
         nursery.cancel_scope.cancel()

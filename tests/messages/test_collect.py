@@ -23,7 +23,7 @@ def found(source: str, **others: str) -> set[tuple[str, str]]:
         ("UsageError", "--message-id is for one message: give its --body, and no --count."),
         ("StoreError", "the store ... is closed: open another SqliteStore of that file"),
         ("log", "... could not be declared again: ..."),
-        ("ClosedResourceError", "link ... was closed here"),
+        ("ClosedResourceError", "the link ... was closed here"),
     ],
 )
 def test_messages_of_each_kind_are_collected(kind: str, text: str) -> None:

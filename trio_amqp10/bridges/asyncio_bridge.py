@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from contextvars import Context
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
@@ -23,10 +23,11 @@ from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.delivery import raise_unless_accepted
 from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
+from trio_amqp10.amqp10.peer.sender import not_sent
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .bell import Bell
-from .portal import Block, Call, Portal, result_of, within
+from .portal import Block, Call, Portal, no_outcome, result_of, within
 from .sender_feed import PostedMessage, SenderFeed
 from .trio_thread import shared_thread
 
@@ -50,11 +51,26 @@ _BURST: Final = 64
 """Calls that do not wait, after which other tasks have a turn."""
 
 
+def running_loop() -> Loop:
+    """Return the loop of asyncio that runs in this thread.
+
+    Raises:
+        RuntimeError: none runs.
+    """
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "trio_amqp10.aio needs asyncio, which does not run here: start the program with asyncio.run(main). "
+            "From trio use trio_amqp10 itself, and without either trio_amqp10.blocking"
+        ) from None
+
+
 class Bridge:
     """The calls of one asyncio loop to one connection in trio, and their results."""
 
     def __init__(self) -> None:
-        self._loop: Loop = asyncio.get_running_loop()
+        self._loop: Loop = running_loop()
         guest = _guests.get(self._loop)
         self._outbox = _outbox_of(self._loop) if guest is None else None
         host: Host = shared_thread() if guest is None else guest
@@ -66,7 +82,7 @@ class Bridge:
         Raises:
             RuntimeError: another loop runs here, or none; or this is a child process.
         """
-        if asyncio.get_running_loop() is not self._loop:
+        if running_loop() is not self._loop:
             self.portal.check_process()
             raise RuntimeError(
                 "this connection belongs to another event loop: open one in each loop, with aio.connect"
@@ -104,11 +120,13 @@ class Bridge:
         report = partial(self.reply, done)
         self.portal.post(partial(sent.ask, report))
         try:
-            async with _within(seconds):
+            async with asyncio.timeout(seconds):
                 return await done
-        except (asyncio.CancelledError, trio.TooSlowError):
+        except (asyncio.CancelledError, TimeoutError) as end:
             with suppress(trio.ClosedResourceError):
                 self.portal.post(partial(sent.forget, report))
+            if seconds is not None and isinstance(end, TimeoutError):
+                raise no_outcome(seconds, sent=True if sent.delivery is not None else None) from None
             raise
 
     async def run_sync(self, function: Callable[[], T]) -> T:
@@ -337,8 +355,11 @@ class OpenedSender(Opened[AsyncSender]):
         self, message: Any, seconds: float | None, tag: bytes | None, settled: bool, transaction: Any
     ) -> Outcome | None:
         if seconds is not None:
-            async with _timed(seconds):
-                return await self._send(message, None, tag, settled, transaction)
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._send(message, None, tag, settled, transaction)
+            except TimeoutError:
+                raise no_outcome(seconds, sent=None) from None
         bridge = self._bridge
         done: asyncio.Future[Outcome | None] = bridge.check().create_future()
         posted = PostedMessage(message, settled, partial(bridge.reply, done))
@@ -362,7 +383,9 @@ class OpenedSender(Opened[AsyncSender]):
         inner = self._inner
         if tag is not None or transaction is not None or self._is_written:
             await self._bridge.run(
-                lambda: within(seconds, lambda: _transmitted(inner, posted, tag, transaction))
+                lambda: within(
+                    seconds, lambda: _transmitted(inner, posted, tag, transaction), partial(not_sent, inner)
+                )
             )
             return
         inner.check_size(posted.payload)
@@ -371,9 +394,12 @@ class OpenedSender(Opened[AsyncSender]):
             self._burst = 0
             await asyncio.sleep(0)
         if self._gate.locked() or not self._feed.post(posted):
-            async with _within(seconds), self._gate:
-                while not self._feed.post(posted):
-                    await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
+            try:
+                async with asyncio.timeout(seconds), self._gate:
+                    while not self._feed.post(posted):
+                        await self._bridge.run(inner.wait_sendable, lambda _: inner.give_back())
+            except TimeoutError:
+                raise await self._bridge.run_sync(partial(not_sent, inner, seconds or 0.0)) from None
 
     async def _flush(self) -> None:
         await self._feed.emptied()
@@ -392,19 +418,6 @@ async def _transmitted(
     message = Message.from_payload(posted.payload, posted.message_format)
     posted.delivery = await inner.transmit(message, tag=tag, settled=posted.settled, transaction=transaction)
     posted.look()
-
-
-@asynccontextmanager
-async def _timed(seconds: float) -> AsyncGenerator[None]:
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError:
-        raise trio.TooSlowError from None
-
-
-def _within(seconds: float | None) -> AbstractAsyncContextManager[None]:
-    return nullcontext() if seconds is None else _timed(seconds)
 
 
 def dialled(made: type[O], options: WhereAndOptions) -> Opening[O]:
@@ -476,7 +489,7 @@ async def guest_mode() -> AsyncGenerator[None]:
 
     Cancelled: the connections are closed without waiting for their peers.
     """
-    loop = asyncio.get_running_loop()
+    loop = running_loop()
     if trio.lowlevel.in_trio_run():
         raise RuntimeError("trio runs in this thread already: leave its block before another guest_mode()")
     guest = _Guest(loop)

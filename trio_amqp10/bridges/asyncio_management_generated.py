@@ -114,10 +114,10 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
     - ``OperationRefusedError``, which is a ``ManagementError`` with the reason that ``Management`` gives: the peer refuses the
       operation, and has changed nothing, unless ``Management`` describes otherwise. The reason is ``"not-implemented"`` if the peer does
       not know the operation.
-    - ``trio.TooSlowError``: no reply came within ``timeout`` seconds, and it is not known whether the operation was done.
+    - ``TimedOutError``, which is a ``trio.TooSlowError``: no reply came within ``timeout`` seconds. If ``sent`` is True, it is not known
+      whether the operation was done; if False, it was not.
     - ``RemoteProtocolError``: the reply has another shape than that of a container.
-    - ``LinkDetachedError``, ``SessionEndedError``, ``ConnectionClosedError``: the link was lost, and it is not known whether the operation
-      was done. No operation is ever sent again automatically; on a connection with ``reconnect`` the next call waits until it is restored.
+    - ``LinkDetachedError``, ``SessionEndedError``, ``ConnectionClosedError``: the link was lost; ``sent`` as above. No operation is ever sent again automatically; on a connection with ``reconnect`` the next call waits until it is restored.
     - ``DeliveryRejectedError``: the request or its reply is too large for the peer.
 
     Cancelled: the operation may be done, or be done later. Nothing has changed if it only reads.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
 
 import trio
@@ -15,9 +16,10 @@ import trio
 from trio_amqp10.amqp10.peer.delivery import OutgoingDelivery as Sent
 from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
+from trio_amqp10.amqp10.peer.sender import not_sent
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .portal import Block, Call, Portal, result_of, within
+from .portal import Block, Call, Portal, no_outcome, result_of, within
 from .trio_thread import shared_thread
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ class Bridge:
 
     def outcome(self, sent: Sent, seconds: float | None) -> Outcome | None:
         """Wait for the outcome of a message."""
-        return self.run(lambda: within(seconds, sent.outcome))
+        return self.run(lambda: within(seconds, sent.outcome, partial(no_outcome, sent=True)))
 
 
 class _Block:
@@ -209,6 +211,7 @@ class OpenedSender(Opened[AsyncSender]):
             lambda: within(
                 seconds,
                 lambda: self._inner.send(message, tag=tag, settled=settled, transaction=transaction),
+                partial(no_outcome, sent=None),
             )
         )
 
@@ -219,6 +222,7 @@ class OpenedSender(Opened[AsyncSender]):
             lambda: within(
                 seconds,
                 lambda: self._inner.transmit(message, tag=tag, settled=settled, transaction=transaction),
+                partial(not_sent, self._inner),
             )
         )
 

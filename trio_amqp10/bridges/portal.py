@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import os
 from contextvars import copy_context
-from math import inf
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
 import trio
+
+from trio_amqp10.net.errors import TimedOutError, time_limit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -35,12 +36,24 @@ def closed_here() -> trio.ClosedResourceError:
     return trio.ClosedResourceError("this connection was closed here")
 
 
-async def within(seconds: float | None, call: Callable[[], Awaitable[T]]) -> T:
+def no_outcome(seconds: float, *, sent: bool | None) -> TimedOutError:
+    """Return the error of a call that has waited for the outcome of a message."""
+    unknown = "accepted" if sent else "sent"
+    return TimedOutError(
+        f"no outcome of the message within {seconds:g} s: it is not known whether it was {unknown}", sent=sent
+    )
+
+
+async def within(
+    seconds: float | None, call: Callable[[], Awaitable[T]], late: Callable[[float], TimedOutError]
+) -> T:
     """Await ``call()`` for at most ``seconds``; None for any time.
 
-    Raises: as ``call``, and ``trio.TooSlowError``.
+    Raises: as ``call``, and what ``late(seconds)`` returns.
     """
-    with trio.fail_after(inf if seconds is None else seconds):
+    if seconds is None:
+        return await call()
+    with time_limit(seconds, lambda: late(seconds)):
         return await call()
 
 

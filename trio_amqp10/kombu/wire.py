@@ -26,16 +26,16 @@ from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.errors import DeliveryReleasedError, LinkDetachedError
 from trio_amqp10.amqp10.peer.link_options import ConnectionReceiverOptions, ConnectionSenderOptions
 from trio_amqp10.amqp10.peer.receiver import Receiver as AsyncReceiver
-from trio_amqp10.amqp10.peer.receiver import open_receiver
+from trio_amqp10.amqp10.peer.receiver import no_message, open_receiver
 from trio_amqp10.amqp10.peer.sender import Sender as AsyncSender
-from trio_amqp10.amqp10.peer.sender import open_sender
+from trio_amqp10.amqp10.peer.sender import not_sent, open_sender
 from trio_amqp10.amqp10.spec.messaging import Source as SourceTerminus
 from trio_amqp10.amqp10.spec.messaging import Target
 from trio_amqp10.bridges.blocking_bridge import Opened, connected, inner_of, opened
-from trio_amqp10.bridges.portal import Call, within
+from trio_amqp10.bridges.portal import Call, no_outcome, within
 from trio_amqp10.bridges.sender_feed import PostedMessage, SenderFeed
 from trio_amqp10.core.errors import AmqpError
-from trio_amqp10.net.errors import ConnectionClosedError
+from trio_amqp10.net.errors import ConnectionClosedError, TimedOutError
 from trio_amqp10.rabbitmq import Management, open_management
 
 from .window import Source, Window
@@ -61,6 +61,10 @@ Each client that waits for results has an address of its own, so there may be ma
 
 TOPIC: Final = "topic"
 """The capability of topics in Artemis, Qpid and containers of this library."""
+
+
+def _no_answer(seconds: float) -> TimedOutError:
+    return TimedOutError(f"no answer from the peer within {seconds:g} s")
 
 
 class _Dialling(Dialling):
@@ -108,7 +112,7 @@ class Link(Opened[AsyncReceiver]):
 
     def pull(self, seconds: float) -> Delivery | None:
         """Return a message of the node, or None if it has none now."""
-        return self._bridge.run(lambda: within(seconds, self._pull))
+        return self._bridge.run(lambda: within(seconds, self._pull, partial(no_message, self._inner)))
 
     async def _pull(self) -> Delivery | None:
         self._inner.grant(1)
@@ -131,7 +135,7 @@ class _Sender(Opened[AsyncSender]):
     def send(self, message: Message, seconds: float, *, confirmed: bool) -> None:
         """Send a message, and wait until the peer has accepted it, if ``confirmed``.
 
-        Raises: as ``trio_amqp10.Sender.send``, and ``trio.TooSlowError``.
+        Raises: as ``trio_amqp10.Sender.send``, and ``TimedOutError``.
         """
         posted = PostedMessage(message, False)
         self._inner.check_size(posted.payload)
@@ -150,9 +154,7 @@ class _Sender(Opened[AsyncSender]):
         posted.ask(report)
         self._post(posted, seconds)
         if not done.acquire(timeout=seconds):
-            raise trio.TooSlowError(
-                f"{self._inner.address!r} has not accepted a message within {seconds} s: it is not known whether it was sent"
-            )
+            raise no_outcome(seconds, sent=None)
         outcome, failure = ended[0]
         if failure is not None:
             raise failure
@@ -162,7 +164,8 @@ class _Sender(Opened[AsyncSender]):
     def _post(self, posted: PostedMessage, seconds: float) -> None:
         while not self._feed.post(posted):
             self._bridge.run(
-                lambda: within(seconds, self._inner.wait_sendable), lambda _: self._inner.give_back()
+                lambda: within(seconds, self._inner.wait_sendable, partial(not_sent, self._inner)),
+                lambda _: self._inner.give_back(),
             )
 
     def _check(self, posted: PostedMessage, outcome: Outcome | None, failure: Exception | None) -> None:
@@ -254,7 +257,7 @@ class Wire(Opened[AsyncConnection]):
 
     def ask(self, call: Callable[[AsyncConnection], Awaitable[Any]]) -> Any:
         """Await ``call(connection)`` in trio, for at most ``seconds``."""
-        return self._bridge.run(lambda: within(self.seconds, lambda: call(self._inner)))
+        return self._bridge.run(lambda: within(self.seconds, lambda: call(self._inner), _no_answer))
 
     def manage(self, call: Callable[[Management], Awaitable[Any]]) -> Any:
         """Await ``call(management)`` of a RabbitMQ, for at most ``seconds``."""
@@ -264,7 +267,7 @@ class Wire(Opened[AsyncConnection]):
                     Opened, lambda: open_management(self._inner, timeout=self.seconds), self._bridge
                 )
             management: Any = inner_of(self._management)
-        return self._bridge.run(lambda: within(self.seconds, lambda: call(management)))
+        return self._bridge.run(lambda: within(self.seconds, lambda: call(management), _no_answer))
 
     def receiver(self, address: str, *, settled: bool = False, topic: bool = False) -> Link:
         """Open a receiver without credit."""
@@ -308,7 +311,7 @@ class Wire(Opened[AsyncConnection]):
         """Send a message, and wait until the peer has accepted it, if ``confirms``.
 
         Raises: as ``trio_amqp10.Sender.send``, ``LinkRefusedError`` if there is no such node, and
-        ``trio.TooSlowError`` after ``seconds``.
+        ``TimedOutError`` after ``seconds``.
         """
         with self._lock:
             self.check()

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 import trio
 
-from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.errors import AmqpError, LocalProtocolError
 
 from .recovery_events import Change, Changes, Watchers
 from .redial import Redial
@@ -47,6 +47,14 @@ class DialledConnection(Protocol):
 C = TypeVar("C", bound=DialledConnection)
 P = TypeVar("P")
 
+_SILENT: Final = "; the program there may not be a server of AMQP"
+_ADVICE: Final = {
+    "is not TLS": "; use a scheme without TLS, such as amqp://, if that port has none",
+    "took too long": _SILENT,
+    "no answer within": _SILENT,
+}
+"""Advice about a failed attempt to dial, by a part of its text."""
+
 
 class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
     """A connection that is made on entering. Subclass it with the abstract methods.
@@ -71,6 +79,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
         "_nursery",
         "_places",
         "_stream",
+        "_url",
         "_watchers",
     )
 
@@ -85,6 +94,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
         self._next = 0
         self._stream = stream
         self._backoff = backoff
+        self._url: Url | None = None
         self._watchers = Watchers()
 
     def changes(self) -> Changes:
@@ -135,6 +145,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
         if self._stream is not None:
             return self._stream
         assert url is not None
+        self._url = url
         return await connect(url)
 
     def _is_private(self, stream: trio.abc.Stream, transport: Transport) -> bool:
@@ -143,7 +154,23 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
 
     def _make_recovery(self, connection: C, redial: Redial) -> RecoveryBase[Any]:
         """Make the object that restores ``connection`` after a loss."""
-        return self.recovery_class(connection, self._dial, redial, self._watchers)
+        return self.recovery_class(connection, self._dial_named, redial, self._watchers)
+
+    async def _dial_named(self) -> str:
+        """Dial as ``_dial``; an error names the place that was dialled."""
+        self._url = None
+        try:
+            return await self._dial()
+        except AmqpError as failure:
+            if self._url is not None:
+                failure.args = (self._failure_text(failure, self._url), *failure.args[1:])
+            raise
+
+    def _failure_text(self, failure: AmqpError, url: Url) -> str:
+        text = str(failure)
+        advice = next((advice for part, advice in _ADVICE.items() if part in text), "")
+        place = url.authority if url.host else str(url)
+        return f"{text}{advice}" if place in text else f"{place}: {text}{advice}"
 
     async def __aenter__(self) -> C:
         check_trio()
@@ -162,7 +189,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
     async def _first_dial(self) -> C:
         recovers, failed = self.recovery_class, self._watchers.failed
         redial = Redial(self._backoff, is_final=recovers.is_final, log=recovers.log, failed=failed)
-        url = await redial.first(self._dial, len(self._places))
+        url = await redial.first(self._dial_named, len(self._places))
         connection = self._connection
         assert connection is not None
         if self._backoff is not None:

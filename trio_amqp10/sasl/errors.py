@@ -43,12 +43,17 @@ class AuthenticationError(SecurityError):
             client, but the mechanism did not accept the server: it failed to prove its own identity.
             None: there was no outcome, because the mechanism ended the exchange before.
         mechanism: the mechanism that was tried.
+        user: the name of the user, if the mechanism has one.
     """
 
-    def __init__(self, code: SaslCode | None, mechanism: str, reason: str | None = None) -> None:
+    def __init__(
+        self, code: SaslCode | None, mechanism: str, reason: str | None = None, user: str | None = None
+    ) -> None:
         meaning = reason or (_BROKEN_OFF if code is None else _MEANINGS[code])
+        who = "" if user is None else f"user {user!r}, "
         where = f"mechanism {mechanism}" if code is None else f"mechanism {mechanism}, code {code.value}"
-        super().__init__(f"{meaning} ({where})")
+        super().__init__(f"{meaning} ({who}{where})")
+        self.user: Final = user
         self.code: Final = code
         self.mechanism: Final = mechanism
 

@@ -137,6 +137,7 @@ class _ScramClient(ClientExchange):
         "_nonce",
         "_password",
         "_signature",
+        "_user",
     )
 
     def __init__(
@@ -151,6 +152,7 @@ class _ScramClient(ClientExchange):
         max_iterations: int,
     ) -> None:
         self._name = name
+        self._user = username
         self._password = password
         self._header = header
         self._binding = binding
@@ -228,7 +230,8 @@ class _ScramClient(ClientExchange):
     def _server_final(self, signature: bytes | None) -> Respond:
         doubt = self._doubt(signature)
         if doubt is not None:
-            raise AuthenticationError(SaslCode.AUTH if signature is None else None, self._name, doubt)
+            code = SaslCode.AUTH if signature is None else None
+            raise AuthenticationError(code, self._name, doubt, self._user)
         self._awaits = _Awaits.OUTCOME
         return Respond(b"")
 

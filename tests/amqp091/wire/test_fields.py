@@ -236,3 +236,26 @@ def test_subclass_is_written_as_the_nearest_type() -> None:
         pass
 
     assert encoded({"k": Number(1)}) == encoded({"k": 1})
+
+
+class Order:
+    """A class of a program, which AMQP does not know."""
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            {"x": Order()},
+            "^the field 'x': a field table cannot contain a Order, .*: encode it, for example as JSON$",
+        ),
+        (
+            {"x": {"y": [2**70]}},
+            "^the field 'x': the field 'y': 1180591620717411303424 does not fit the type",
+        ),
+        ({5: 1}, "^the field 5: a short string must be a str, not 5$"),
+    ],
+)
+def test_field_that_cannot_be_written_is_named(table: Any, said: str) -> None:
+    with pytest.raises(LocalProtocolError, match=said):
+        write_table(bytearray(), table, USUAL)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trio_amqp10.amqp10.message import Message, encode_message
+from trio_amqp10.amqp10.message import Message, Value, encode_message
 from trio_amqp10.amqp10.spec.messaging import Header, Properties
 from trio_amqp10.amqp10.spec.transport import Error
 from trio_amqp10.amqp10.wire.encode import encode
@@ -157,3 +157,39 @@ def test_map_of_very_many_entries_is_written_in_the_long_form() -> None:
         received(Message(None, application_properties=properties).to_payload()).application_properties
         == properties
     )
+
+
+class Order:
+    """A class of a program, which AMQP does not know."""
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (Order, "body: AMQP has no type for a .*Order: encode it, for example as JSON"),
+        (lambda: Message(Value(Order())), "body: AMQP has no type for a "),
+        (lambda: Message({"a": [Order()]}), r"body\['a'\]\[0\]: AMQP has no type for a "),
+        (lambda: Message(2**70), "body: 1180591620717411303424 is out of the range of a ulong"),
+        (
+            lambda: Message(b"", annotations={"x-a": Order()}),
+            r"annotations\['x-a'\]: AMQP has no type for a ",
+        ),
+        (
+            lambda: Message(b"", delivery_annotations={"x-a": [Order()]}),
+            r"delivery_annotations\['x-a'\]\[0\]: ",
+        ),
+        (lambda: Message(b"", footer={"x-a": Order()}), r"footer\['x-a'\]: AMQP has no type for a "),
+        (
+            lambda: Message(b"", application_properties={"n": 2**70}),
+            r"application_properties\['n'\]: 1180591620717411303424 is out of the range",
+        ),
+        (lambda: Message(b"", message_id=-1), "message_id is an int of 0 to 18446744073709551615, not -1"),
+        (
+            lambda: Message(b"", correlation_id=2**64),
+            "correlation_id is an int of 0 to .*, not 18446744073709551616",
+        ),
+    ],
+)
+def test_value_that_cannot_be_sent_is_named_with_its_field(made: Any, said: str) -> None:
+    with pytest.raises(LocalProtocolError, match=f"^{said}"):
+        encode_message(made())

@@ -54,8 +54,12 @@ async def test_request_under_way_raises_and_the_next_is_answered(
         lost: list[float] = []
 
         async def ask() -> None:
-            with pytest.raises(amqp.ConnectionClosedError, match="before its reply came"):
+            with pytest.raises(
+                amqp.ConnectionClosedError,
+                match=r"^the request to 'upper' was sent, and its reply is lost: .*the connection was lost",
+            ) as failed:
                 await requester.request("slow")
+            assert failed.value.sent is True
             lost.append(trio.current_time())
 
         async with trio.open_nursery() as nursery:
@@ -63,6 +67,10 @@ async def test_request_under_way_raises_and_the_next_is_answered(
             await wait_all_tasks_blocked()
             await town.go_down()
             assert len(lost) == 1  # at once
+            why = "the link was lost, and is not restored yet .the connection was lost: "
+            with pytest.raises(amqp.TimedOutError, match=f"^not sent within 2 s: {why}") as late:
+                await requester.request("never sent", timeout=2)
+            assert late.value.sent is False
             town.up = True
             reply = await requester.request("b")  # waits
         assert reply.body == "B"

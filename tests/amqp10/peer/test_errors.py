@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.errors import describe, link_error
@@ -60,3 +61,24 @@ def test_delivery_errors_carry_outcome_and_delivery() -> None:
 def test_link_error_names_the_address_where_there_is_one() -> None:
     raised = link_error("n", None, True, amqp.LinkRefusedError, "orders")
     assert str(raised) == "the link to 'orders' (n) was refused, without an error"
+
+
+async def test_every_message_about_a_link_names_its_address() -> None:
+    container = amqp.Container(strict=True)
+    container.add_queue("orders")
+    async with container.connect() as conn:
+        async with conn.open_sender("orders", name="tea") as sender:
+            with pytest.raises(
+                amqp.LocalProtocolError, match=r"^the link to 'orders' \(tea\) cannot be resumed"
+            ):
+                await sender.resume()
+        with pytest.raises(trio.ClosedResourceError, match=r"^the link to 'orders' \(tea\) was closed here$"):
+            await sender.send("late")
+        async with conn.open_receiver("orders", name="tea") as receiver:
+            container.remove_node("orders")
+            with pytest.raises(amqp.LinkDetachedError, match=r"^the link to 'orders' \(tea\) was detached, "):
+                await receiver.receive()
+        for opening in (conn.open_sender("none", name="tea"), conn.open_receiver("none", name="tea")):
+            with pytest.raises(amqp.LinkRefusedError, match=r"^the link to 'none' \(tea\) was refused, "):
+                async with opening:
+                    pytest.fail("it is open")

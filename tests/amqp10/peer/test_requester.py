@@ -105,8 +105,10 @@ async def test_request_that_takes_too_long_raises_and_its_late_reply_is_dropped(
     autojump_clock: MockClock,
 ) -> None:
     async with asking() as (container, requester):
-        with pytest.raises(trio.TooSlowError):
+        with pytest.raises(trio.TooSlowError, match=r"^no reply from 'upper' within 0\.2 s$") as late:
             await requester.request("slow", timeout=0.2)
+        assert isinstance(late.value, amqp.TimedOutError)
+        assert late.value.sent is True
         with trio.move_on_after(0.3) as scope:
             await requester.request("slow")
         assert scope.cancelled_caught
@@ -130,6 +132,19 @@ async def test_leaving_does_not_wait_for_the_outcome_of_a_request_that_was_given
             with pytest.raises(trio.TooSlowError):
                 await requester.request("?", timeout=0.5)
         assert trio.current_time() < 1
+
+
+async def test_request_without_credit_is_not_sent_and_its_error_tells_so(autojump_clock: MockClock) -> None:
+    container = Container()
+    container.add_queue("full", max_length=1)
+    async with container.connect() as conn, open_requester(conn, "full", reply_to="answers") as requester:
+        late: Any = None
+        while late is None or late.sent:
+            with pytest.raises(amqp.TimedOutError) as raised:
+                await requester.request("?", timeout=1)
+            late = raised.value
+        assert late.sent is False
+        assert str(late) == "not sent within 1 s: no credit from 'full'"
 
 
 async def test_request_with_an_id_that_waits_already_is_refused(autojump_clock: MockClock) -> None:
@@ -203,8 +218,17 @@ async def test_request_raises_when_the_connection_is_lost() -> None:
 
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(cut)
-                with pytest.raises(ConnectionClosedError):
+                with pytest.raises(
+                    ConnectionClosedError, match=r"^the request to 'never' was sent, and its reply is lost: "
+                ) as doubtful:
                     await requester.request("x")
+                assert doubtful.value.sent is True
+                for _ in range(2):
+                    with pytest.raises(
+                        ConnectionClosedError, match=r"^the request to 'never' was not sent: the connection"
+                    ) as unsent:
+                        await requester.request("y")
+                    assert unsent.value.sent is False
 
 
 async def test_request_raises_after_the_requester_was_closed(autojump_clock: MockClock) -> None:

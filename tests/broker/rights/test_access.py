@@ -412,7 +412,10 @@ async def test_link_that_is_detached_by_a_review_is_logged(caplog: pytest.LogCap
 
 
 def test_refusal_names_the_user_the_action_and_the_address() -> None:
-    assert access("create").refusal() == "a peer that is not authenticated may not have a node made"
+    anonymous = "a peer that is not authenticated may not"
+    assert access("create").refusal() == f"{anonymous} have a node made (permission 'create')"
+    assert access("open", None).refusal() == f"{anonymous} have a connection (permission 'open')"
+    assert access("transact", None).refusal() == f"{anonymous} declare transactions (permission 'transact')"
     assert access("send", "a" * 64, "ada").refusal() == f"'ada' may not send to '{'a' * 64}'"
     assert access("send", "a" * 65, "ada").refusal() == f"'ada' may not send to '{'a' * 64}'..."
 

@@ -43,7 +43,10 @@ def because(failure: Exception, cause: BaseException) -> Exception:
             amqp.SessionEndedError("amqp:not-implemented: Dynamic sources not supported"),
             "use an amqp091:// URL and the name of the queue",
         ),
-        (refused("amqp:unauthorized-access"), "user and password belong in the URL"),
+        (
+            refused("amqp:unauthorized-access"),
+            "(log in: set AMQP10_USER and AMQP10_PASSWORD, or use a context)",
+        ),
         (amqp.SecurityError("no"), "no"),
         (amqp.sasl.AuthenticationError(None, "PLAIN", "no"), "not authenticated: no"),
         (

@@ -63,7 +63,7 @@ def guarded() -> Iterator[str]:
 def test_wrong_password_names_user_and_server(guarded: str, command: tuple[str, ...]) -> None:
     in_url = process_failed(*(word.format(login="ada:wrong@", place=guarded) for word in command))
     assert in_url.startswith(f"amqp10: not authenticated as 'ada' at {guarded}: ")
-    assert "belong in the URL" not in in_url
+    assert "log in" not in in_url
 
 
 def test_wrong_password_of_the_environment_is_named(guarded: str) -> None:
@@ -102,14 +102,16 @@ def test_port_without_tls_is_named(url: str) -> None:
     place = url.partition("://")[2]
     said = process_failed("send", f"amqps://{place}/q", "--body", "x")
     assert said.startswith(f"amqp10: {place}: the input from the peer is not TLS")
-    assert said.endswith("use amqp:// if that port has no TLS")
+    assert said.endswith("use a scheme without TLS, such as amqp://, if that port has none")
 
 
 def test_silent_server_is_named_with_the_seconds() -> None:
-    failure = amqp.ConnectionClosedError("the peer took too long, before its protocol header")
+    failure = amqp.ConnectionClosedError(
+        "localhost:8000: the peer took too long, before its protocol header; the program there may not be a server of AMQP"
+    )
     note_dialled(failure, Dialled(authority="localhost:8000", seconds=5.01))
     assert explain(failure) == (
-        "localhost:8000: the peer took too long, before its protocol header (5 s; the program there may not be a server of AMQP)"
+        "localhost:8000: the peer took too long, before its protocol header; the program there may not be a server of AMQP (5 s)"
     )
 
 

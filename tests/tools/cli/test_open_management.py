@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 
 import trio_amqp10 as amqp
 from trio_amqp10.container.management import OperationRefusedError
-from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.command_runner import CommandError, explain, was_dialled
 from trio_amqp10.tools.cli.dial_options import DialOptions
 from trio_amqp10.tools.cli.manage import connection_number
 from trio_amqp10.tools.cli.open_management import (
@@ -73,3 +75,38 @@ def test_number_of_a_connection_is_that_of_its_identity() -> None:
 def test_text_that_is_no_identity_of_a_connection_is_named(text: str) -> None:
     with pytest.raises(CommandError, match=f"no connection '{text}'"):
         connection_number(text)
+
+
+async def test_right_that_is_missing_is_named_with_the_user_who_was_logged_in() -> None:
+    container = amqp.Container(strict=True, authorise=lambda access: access.action == "open")
+    container.add_management()
+    async with trio.open_nursery() as nursery:
+        serve = partial(container.serve, sasl=amqp.sasl.Server(users={"ops": "enigma"}))
+        [listener] = await nursery.start(serve, "amqp://127.0.0.1:0")
+        url = listener.url.replace("//", "//ops:enigma@")
+        with pytest.raises(
+            NoManagementError, match=r"'ops' may not have a node made .permission 'create'."
+        ) as no:
+            async with open_management(url, DialOptions()):
+                pytest.fail("it is open")
+        assert "serve --management" not in str(no.value)
+        with pytest.raises(amqp.LinkRefusedError) as refused:
+            async with DialOptions().dial(url) as conn, conn.open_receiver("orders"):
+                pytest.fail("it is open")
+        text = explain(ExceptionGroup("", [refused.value]))
+        assert text is not None
+        assert text.endswith("'ops' may not receive from 'orders' (as user 'ops')")
+        assert not was_dialled(refused.value)
+        nursery.cancel_scope.cancel()
+
+
+async def test_peer_without_management_is_told_apart_in_python_too() -> None:
+    container = amqp.Container(strict=True)
+    async with container.connect() as conn:
+        with pytest.raises(
+            amqp.LinkRefusedError,
+            match=r"no node '\$management': a container has it after add_management\(\)",
+        ) as refused:
+            async with conn.open_management():
+                pytest.fail("it is open")
+        assert refused.value.condition == "amqp:not-found"

@@ -12,7 +12,7 @@ import httpx
 from trio_amqp10.http.health import PATHS
 from trio_amqp10.tools.cli.serve_options import SERVE_OPTIONS, read_config
 
-from .conftest import done, next_listener, server_of
+from .conftest import done, failed, next_listener, server_of
 
 HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to"
 
@@ -41,6 +41,16 @@ def test_changes_are_written_to_stderr() -> None:
         line = process.stderr.readline().decode()
     assert re.match(r'\d{4}-\d\d-\d\d \S+ INFO operation=declare-queue name="orders" ', line)
     assert line.endswith('user=null face="HTTP" host="127.0.0.1" outcome=done\n')
+
+
+def test_warnings_are_written_to_stderr_with_their_time() -> None:
+    with server_of("--user", "ada:enigma", "--log-changes") as (url, process):
+        failed("send", url.replace("://", "://bob:wrong@") + "/q", "--body", "x")
+        assert process.stderr is not None
+        line = process.stderr.readline().decode()
+    assert re.fullmatch(
+        r"\d{4}-\d\d-\d\d \S+ WARNING a peer at 127.0.0.1 failed to authenticate as 'bob'\n", line
+    )
 
 
 def test_unit_of_systemd_runs_a_command_that_there_is() -> None:

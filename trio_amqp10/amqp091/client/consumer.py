@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.net.errors import fresh_copy
+from trio_amqp10.net.errors import TimedOutError, fresh_copy, time_limit
 from trio_amqp10.net.waiters import Waiter
 
 from .delivery import Delivery, DeliveryBase
@@ -161,7 +161,7 @@ class ConsumerBase(Waiter, Generic[D]):
             timeout: seconds to wait at most; None for any time.
 
         Raises:
-            trio.TooSlowError: no delivery came within ``timeout``; none is lost.
+            trio_amqp10.TimedOutError: no delivery came within ``timeout``; none is lost. It is a ``trio.TooSlowError``.
             ConsumerCancelledError: the server cancelled the consumer, for example because the queue was
                 deleted.
             ChannelClosedError: the server closed the channel.
@@ -171,7 +171,7 @@ class ConsumerBase(Waiter, Generic[D]):
         Cancelled: no delivery is lost; the next call returns it.
         """
         if timeout is not None:
-            with trio.fail_after(timeout):
+            with time_limit(timeout, lambda: self._no_message(timeout)):
                 return await self.receive()
         if self._buffer:
             await self._channel.pace.checkpoint()
@@ -225,9 +225,14 @@ class ConsumerBase(Waiter, Generic[D]):
             for delivery in unread:
                 self._channel.put_back(delivery)
 
+    def _no_message(self, seconds: float) -> TimedOutError:
+        return TimedOutError(f"no message from {self.queue.name!r} within {seconds:g} s")
+
     async def _more(self) -> None:
         if self._closed:
-            raise trio.ClosedResourceError(f"consumer {self.tag!r} is closed")
+            raise trio.ClosedResourceError(
+                f"the consumer of {self.queue.name!r} ({self.tag}) was closed here"
+            )
         if self._failure is not None:
             await trio.lowlevel.checkpoint()
             if not isinstance(self._failure, ConsumerCancelledError):

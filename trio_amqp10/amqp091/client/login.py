@@ -107,6 +107,7 @@ class Login:
         self._properties = properties
         self._exchange: ClientExchange | None = None
         self._mechanism = ""
+        self._user: str | None = None
         self._rounds = 0
 
     async def run(self) -> None:
@@ -138,7 +139,7 @@ class Login:
         assert self._exchange is not None
         doubt = self._exchange.finish(None)
         if doubt is not None:
-            raise AuthenticationError(SaslCode.OK, self._mechanism, doubt)
+            raise AuthenticationError(SaslCode.OK, self._mechanism, doubt, self._user)
 
     async def _start(self, start: ConnectionStart) -> None:
         offered = tuple(start.mechanisms.decode("ascii", "replace").split())
@@ -148,6 +149,7 @@ class Login:
         if chosen is None:
             raise NoAcceptableMechanismError(offered, [each.name for each in usable])
         self._mechanism = chosen.name
+        self._user = getattr(chosen, "username", None) or None
         self._exchange = chosen.begin(context)
         response = await self._asked(self._exchange, self._exchange.start())
         connection = self._connection
@@ -184,7 +186,7 @@ class Login:
         ends the transport.
         """
         if lost.code == ReplyCode091.ACCESS_REFUSED and self._mechanism:
-            return AuthenticationError(SaslCode.AUTH, self._mechanism, lost.text)
+            return AuthenticationError(SaslCode.AUTH, self._mechanism, lost.text, self._user)
         engine = self._connection.engine
         silent = lost.code is None and engine.lost_in in (
             ConnectionState.AWAIT_TUNE,
@@ -192,5 +194,5 @@ class Login:
         )
         if silent and engine.capabilities.get("authentication_failure_close") is not True:
             reason = "the server ended the connection after the login: probably user or password are wrong"
-            return AuthenticationError(SaslCode.AUTH, self._mechanism, reason)
+            return AuthenticationError(SaslCode.AUTH, self._mechanism, reason, self._user)
         return None

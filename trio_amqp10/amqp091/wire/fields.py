@@ -92,7 +92,9 @@ class Letters:
             writer = self.writers.get(each)
             if writer is not None:
                 return writer
-        raise LocalProtocolError(f"a field table cannot contain a {type(value).__name__}: {value!r}")
+        raise LocalProtocolError(
+            f"a field table cannot contain a {type(value).__name__}, {value!r}: encode it, for example as JSON"
+        )
 
 
 if TYPE_CHECKING:
@@ -261,8 +263,11 @@ def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, dept
     for name, value in table.items():
         if letters.names is not None and not letters.names.fullmatch(name):
             raise LocalProtocolError(f"{name!r} is not a valid field name")
-        write_short_string(out, name)
-        letters.writer_of(value)(out, value, letters, depth - 1)
+        try:
+            write_short_string(out, name)
+            letters.writer_of(value)(out, value, letters, depth - 1)
+        except LocalProtocolError as error:
+            raise LocalProtocolError(f"the field {name!r}: {error}") from None
     _fill_in(out, start)
 
 

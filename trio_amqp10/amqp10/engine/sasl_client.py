@@ -58,7 +58,7 @@ class SaslClient(SaslLayer):
         mechanism: the name of the chosen mechanism, or None.
     """
 
-    __slots__ = ("_context", "_exchange", "_max_rounds", "_mechanisms", "_rounds", "mechanism")
+    __slots__ = ("_context", "_exchange", "_max_rounds", "_mechanisms", "_rounds", "_user", "mechanism")
 
     def __init__(
         self,
@@ -77,6 +77,7 @@ class SaslClient(SaslLayer):
         for mechanism in mechanisms:
             check_name(mechanism.name)
         self.mechanism: str | None = None
+        self._user: str | None = None
         self._mechanisms = tuple(mechanisms)
         self._context = ClientContext(hostname, (), channel_bindings, entropy)
         self._max_rounds = max_rounds
@@ -106,6 +107,7 @@ class SaslClient(SaslLayer):
         if chosen is None:
             raise NoAcceptableMechanismError(offered, [mechanism.name for mechanism in usable])
         self.mechanism = chosen.name
+        self._user = getattr(chosen, "username", None) or None
         self._exchange = chosen.begin(context)
         self._take(self._exchange.start())
 
@@ -137,11 +139,11 @@ class SaslClient(SaslLayer):
         """Process the outcome of the server (5.3.3.6)."""
         assert self.mechanism is not None
         if outcome.code is not SaslCode.OK:
-            raise AuthenticationError(outcome.code, self.mechanism, self._running().explain())
+            raise AuthenticationError(outcome.code, self.mechanism, self._running().explain(), self._user)
         # A mechanism may authenticate the server as well, by the data of the outcome.
         doubt = self._running().finish(outcome.additional_data)
         if doubt is not None:
-            raise AuthenticationError(SaslCode.OK, self.mechanism, doubt)
+            raise AuthenticationError(SaslCode.OK, self.mechanism, doubt, self._user)
         self._enter(SaslState.DONE)
 
     def _running(self) -> ClientExchange:

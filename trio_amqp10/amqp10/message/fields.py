@@ -72,7 +72,7 @@ def checked_id(name: str, value: Any) -> Any:
     if value.__class__ is int and 0 <= value <= ULong.MAX:
         return int.__new__(ULong, value)  # the range is checked above
     if isinstance(value, int) and not isinstance(value, bool):
-        return ULong(value)
+        return ULong(_in_range(name, value, ULong.MAX))
     if not isinstance(value, (str, bytes, uuid.UUID)) or isinstance(value, Symbol):
         raise LocalProtocolError(f"{name} is a str, bytes, uuid.UUID or int, not {value!r}")
     return value

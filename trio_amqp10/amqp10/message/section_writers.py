@@ -9,6 +9,7 @@ Each writer appends a whole section, or nothing if there is no value. Knows no a
 from __future__ import annotations
 
 import datetime
+import reprlib
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from trio_amqp10.amqp10.spec.transport import Error
 from trio_amqp10.amqp10.wire import codes
 from trio_amqp10.amqp10.wire.composite import plan_of
 from trio_amqp10.amqp10.wire.decode_budget import MAX_DEPTH
-from trio_amqp10.amqp10.wire.encode import WRITERS, Writer, write_compound, write_value
+from trio_amqp10.amqp10.wire.encode import WRITERS, Writer, named, write_compound, write_value
 from trio_amqp10.amqp10.wire.pair_map import PairMap
 from trio_amqp10.amqp10.wire.values import TYPE_NAMES, Array, Described, Symbol
 from trio_amqp10.core.errors import LocalProtocolError
@@ -167,7 +168,7 @@ def _write_application_properties(out: bytearray, properties: Mapping[Any, Any])
         elif value.__class__ is bool:
             out.append(codes.TRUE if value else codes.FALSE)
         elif value.__class__ in _SIMPLE or isinstance(value, _SIMPLE_BASES):
-            write_value(out, value, 0)
+            _write_entry(out, "application_properties", key, value, 0)
         else:
             raise LocalProtocolError(
                 f"application_properties[{key!r}] is a {type(value).__name__}: expected a simple value, "
@@ -179,7 +180,15 @@ def _write_application_properties(out: bytearray, properties: Mapping[Any, Any])
 _SIMPLE_BASES: Final[tuple[type, ...]] = tuple(_SIMPLE)
 
 
-def _write_annotations(out: bytearray, prefix: bytes, annotations: Mapping[Any, Any]) -> None:
+def _write_entry(out: bytearray, name: str, key: Any, value: Any, depth: int) -> None:
+    """Write the value of a key in the map of this name, which an error names."""
+    try:
+        write_value(out, value, depth)
+    except LocalProtocolError as error:
+        raise named(f"{name}[{reprlib.repr(key)}]", error) from None
+
+
+def _write_annotations(out: bytearray, prefix: bytes, annotations: Mapping[Any, Any], name: str) -> None:
     """Write annotations; str keys are symbols, int keys are ulongs (3.2.10)."""
     if not annotations:
         return
@@ -196,14 +205,14 @@ def _write_annotations(out: bytearray, prefix: bytes, annotations: Mapping[Any, 
             _write_ulong(out, key, 0)
         else:
             raise LocalProtocolError(f"the annotation key {key!r} is neither a str nor an int (3.2.10)")
-        write_value(out, value, _BELOW)
+        _write_entry(out, name, key, value, _BELOW)
     _close(out, start, codes.MAP32, 2 * len(annotations))
 
 
 def _write_delivery_annotations(out: bytearray, annotations: Mapping[Any, Any]) -> None:
     if "rejected" in annotations and not _is_error(annotations["rejected"]):
         raise LocalProtocolError("the delivery annotation 'rejected' is an error of the standard (3.2.2)")
-    _write_annotations(out, standard.DELIVERY_ANNOTATIONS.prefix, annotations)
+    _write_annotations(out, standard.DELIVERY_ANNOTATIONS.prefix, annotations, "delivery_annotations")
 
 
 def _is_error(value: Any) -> bool:
@@ -212,11 +221,11 @@ def _is_error(value: Any) -> bool:
 
 
 def _write_message_annotations(out: bytearray, annotations: Mapping[Any, Any]) -> None:
-    _write_annotations(out, standard.MESSAGE_ANNOTATIONS.prefix, annotations)
+    _write_annotations(out, standard.MESSAGE_ANNOTATIONS.prefix, annotations, "annotations")
 
 
 def _write_footer(out: bytearray, footer: Mapping[Any, Any]) -> None:
-    _write_annotations(out, standard.FOOTER.prefix, footer)
+    _write_annotations(out, standard.FOOTER.prefix, footer, "footer")
 
 
 def write_body(out: bytearray, body: Any) -> None:
@@ -227,28 +236,31 @@ def write_body(out: bytearray, body: Any) -> None:
     Raises:
         LocalProtocolError: the value has no AMQP type.
     """
-    if body.__class__ is str:
-        out += _VALUE_PREFIX
-        _write_text(out, body, 0)
-    elif body.__class__ is bytes and len(body) <= _MOST_OF_BINARY8:
-        out += _DATA_PREFIX
-        out.append(codes.BINARY8)
-        out.append(len(body))
-        out += body
-    elif isinstance(body, (bytes, bytearray, memoryview)):
-        out += _DATA_PREFIX
-        _write_binary(out, body, 0)
-    elif isinstance(body, Data):
-        for chunk in body.chunks:
+    try:
+        if body.__class__ is str:
+            out += _VALUE_PREFIX
+            _write_text(out, body, 0)
+        elif body.__class__ is bytes and len(body) <= _MOST_OF_BINARY8:
             out += _DATA_PREFIX
-            _write_binary(out, chunk, 0)
-    elif isinstance(body, Sequence):
-        for items in body.lists:
-            out += _SEQUENCE_PREFIX
-            _write_list(out, items, MAX_DEPTH)
-    elif body is not Mark.ABSENT:
-        out += _VALUE_PREFIX
-        write_value(out, body.value if isinstance(body, Value) else body, MAX_DEPTH)
+            out.append(codes.BINARY8)
+            out.append(len(body))
+            out += body
+        elif isinstance(body, (bytes, bytearray, memoryview)):
+            out += _DATA_PREFIX
+            _write_binary(out, body, 0)
+        elif isinstance(body, Data):
+            for chunk in body.chunks:
+                out += _DATA_PREFIX
+                _write_binary(out, chunk, 0)
+        elif isinstance(body, Sequence):
+            for items in body.lists:
+                out += _SEQUENCE_PREFIX
+                _write_list(out, items, MAX_DEPTH)
+        elif body is not Mark.ABSENT:
+            out += _VALUE_PREFIX
+            write_value(out, body.value if isinstance(body, Value) else body, MAX_DEPTH)
+    except LocalProtocolError as error:
+        raise named("body", error) from None
 
 
 SECTION_WRITERS: Final[tuple[Callable[[bytearray, Any], None], ...]] = (

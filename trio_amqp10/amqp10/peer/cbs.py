@@ -24,6 +24,7 @@ from trio_amqp10.amqp10.message import Message, Value
 from trio_amqp10.amqp10.wire.values import Timestamp
 from trio_amqp10.core.errors import AmqpError, LocalProtocolError, SecurityError
 from trio_amqp10.core.tokens import Token, sign_sas
+from trio_amqp10.net.errors import TimedOutError, time_limit
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -116,7 +117,7 @@ async def put_token(
     Raises:
         TokenRefusedError: the peer refused the token.
         LinkRefusedError: the peer has no ``$cbs``.
-        trio.TooSlowError: the peer did not answer in time.
+        TimedOutError: the peer did not answer in time.
         DeliveryRejectedError, LinkDetachedError, ConnectionClosedError, ...: as ``Requester.request``.
 
     Cancelled: the peer may have accepted the token or not.
@@ -125,7 +126,7 @@ async def put_token(
     if token.expires is not None:
         properties["expiration"] = Timestamp(int(token.expires * 1000))
     request = Message(Value(token.value), application_properties=properties)
-    with trio.fail_after(float("inf") if timeout is None else timeout):
+    with time_limit(timeout, lambda: TimedOutError(f"no answer from {_NODE!r} within {timeout:g} s")):
         async with connection.open_requester(_NODE, direct=True) as requester:
             reply = await requester.request(request)
     status: Any = reply.application_properties or {}
@@ -209,9 +210,7 @@ class TokenKeeping:
                         self._audience,
                         pause,
                         failure,
-                        exc_info=None
-                        if isinstance(failure, (AmqpError, OSError, trio.TooSlowError))
-                        else failure,
+                        exc_info=None if isinstance(failure, (AmqpError, OSError)) else failure,
                     )
                     await trio.sleep(pause)
                     pause = min(pause * 2, _LONGEST)

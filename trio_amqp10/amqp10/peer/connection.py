@@ -565,7 +565,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Raises:
             TokenRefusedError: the peer refused the token.
             LinkRefusedError: the peer has no ``$cbs``.
-            trio.TooSlowError: the peer did not answer within 30 seconds.
+            TimedOutError: the peer did not answer within 30 seconds.
             LinkDetachedError, SessionEndedError, ConnectionClosedError, ...: a link ended.
 
         Cancelled: the peer may have accepted the token or not.

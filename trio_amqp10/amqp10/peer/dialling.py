@@ -198,7 +198,7 @@ class Dialling(DiallingBase[Connection, DialTarget]):
     def _make_recovery(self, connection: Connection, redial: Redial) -> Recovery:
         assert self._backoff is not None
         recovery = Recovery(
-            connection, self._dial, redial, self._watchers, backoff=self._backoff, goes_on=self._goes_on
+            connection, self._dial_named, redial, self._watchers, backoff=self._backoff, goes_on=self._goes_on
         )
         recovery.sessions[self._first_session] = None
         return recovery

@@ -42,6 +42,7 @@ __all__ = [
     "is_final",
     "is_final_loss",
     "link_error",
+    "link_title",
     "lost_with",
 ]
 
@@ -253,8 +254,11 @@ class DeliveryReleasedError(DeliveryError):
     outcome: Released
 
     def __init__(self, outcome: Released, delivery: Any) -> None:
+        owner = getattr(getattr(delivery, "link", None), "owner", None)
+        address = getattr(owner, "node", None)  # None if each message names its own
+        to = "" if address is None else f" for {address!r}"
         super().__init__(
-            "released: it was not processed, and may be sent again; RabbitMQ releases a message that no queue takes",
+            f"released: it was not processed, and may be sent again; a broker releases a message{to} that no queue takes",
             outcome,
             delivery,
         )
@@ -282,6 +286,11 @@ def connection_error(error: Error) -> ConnectionClosedError:
     return kind(f"the peer closed the connection, {describe(error)}", error)
 
 
+def link_title(name: str, address: str | None) -> str:
+    """Return the words for a link after "the link": its address and its name."""
+    return repr(name) if address is None else f"to {address!r} ({name})"
+
+
 def link_error(
     name: str,
     error: Error | None,
@@ -292,8 +301,7 @@ def link_error(
     """Return the exception for a link that the peer detached with ``error``."""
     kind = default if error is None else _KINDS.get(str(error.condition), default)
     verb = "refused" if kind is LinkRefusedError else "detached"
-    what = f"link {name!r}" if address is None else f"the link to {address!r} ({name})"
-    return kind(f"{what} was {verb}, {describe(error)}", error, closed=closed)
+    return kind(f"the link {link_title(name, address)} was {verb}, {describe(error)}", error, closed=closed)
 
 
 def is_final(error: Error | None) -> bool:

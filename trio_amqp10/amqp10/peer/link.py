@@ -28,6 +28,7 @@ from .errors import (
     describe,
     is_final,
     link_error,
+    link_title,
     lost_with,
 )
 from .link_lifecycle import AWAITED, CARRIED, ENDED, NEW, PHASE_CHANGES, LinkPhase, PhaseChange
@@ -98,6 +99,16 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """Whether the link was lost, and will be attached again."""
         return self.life in AWAITED
 
+    def why_suspended(self) -> str:
+        """Return why the link is suspended, as the end of a message.
+
+        Empty if it is not.
+        """
+        if not self.is_suspended:
+            return ""
+        loss = self.loss()
+        return ": the link was lost, and is not restored yet" + ("" if loss is None else f" ({loss})")
+
     def why(self) -> Exception | None:
         """Return the exception that a call must raise in the present phase.
 
@@ -107,9 +118,9 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if life not in ENDED:
             return None
         if life is LinkPhase.CLOSED:
-            return trio.ClosedResourceError(f"link {self.name!r} was closed here")
+            return trio.ClosedResourceError(f"the link {self.title} was closed here")
         if self._detached is None and self.session.closed_here:
-            return trio.ClosedResourceError(f"link {self.name!r} was closed here, with its session")
+            return trio.ClosedResourceError(f"the link {self.title} was closed here, with its session")
         return self.cause() or self._gone()
 
     def check_alive(self) -> None:
@@ -142,7 +153,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         lost = self._link.state is LinkState.GONE and not self.session.was_ended
         if cause is None and lost and self._conn.recovering:
             # The connection is restored and so has no error, but this link is not restored with it.
-            return lost_with(self._loss(), f"link {self.name!r} was lost")
+            return lost_with(self.loss(), f"the link {self.title} was lost")
         return cause
 
     @property
@@ -202,6 +213,20 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         """
         return getattr(self.terminus, "address", None)
 
+    def _any_address(self) -> str | None:
+        """Return the address of the node, also of a link that was refused.
+
+        Then it is the address that this end has asked for.
+        """
+        link = self._link
+        asked = link.target if link.role is Role.SENDER else link.source
+        return self.node or getattr(asked, "address", None)
+
+    @property
+    def title(self) -> str:
+        """The link in a message, after "the link": its address and name."""
+        return link_title(self.name, self._any_address())
+
     @property
     def deliveries(self) -> int:
         """The number of deliveries, those of former attachments included (2.6.7)."""
@@ -225,7 +250,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         passes = event.error is not None and not is_final(event.error)
         if passes and self._covered and self._lifecycle not in NEW:
             # The cause of the error may pass, so the connection attaches the link again.
-            self._suspend(link_error(self.name, event.error, event.closed))
+            self._suspend(link_error(self.name, event.error, event.closed, address=self._any_address()))
             self.wake()
         else:
             self._detached = event
@@ -243,15 +268,14 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             self._detached = LinkDetached(link, True, link.error)
             self.turn(PhaseChange.DETACH)
 
-    def _loss(self) -> Exception | None:
-        """Return the reason why the last transport of the link was lost."""
-        recovery = self._conn.recovery
-        return self._conn.loss() or (None if recovery is None else recovery.loss)
+    def loss(self) -> Exception | None:
+        """Return the reason why the last attachment or transport of the link was lost."""
+        resumable, recovery = self._resumable_state, self._conn.recovery
+        damage = None if resumable is None else resumable.damage
+        return self._conn.loss() or damage or (None if recovery is None else recovery.loss)
 
     def _gone(self, kind: type[LinkDetachedError] = LinkDetachedError) -> LinkDetachedError:
-        link, event = self._link, self._detached
-        terminus = link.target if link.role is Role.SENDER else link.source
-        address = getattr(terminus, "address", None)
+        event, address = self._detached, self._any_address()
         if event is None:
             return link_error(self.name, None, True, kind, address)
         return link_error(self.name, event.error, event.closed, kind, address)
@@ -301,6 +325,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 self._take_up()
             if self._lifecycle not in NEW:
                 self.turn(PhaseChange.OPEN)
+                resumable.damage = None
                 if resumable.on_restored is not None:
                     resumable.on_restored()
         self.wake()
@@ -351,7 +376,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
             weaker = weaker or any(mode != ReceiverSettleMode.SECOND for mode in modes)
         if weaker:
             raise GuaranteeNotSupportedError(
-                f"link {self.name!r}: the peer settles weaker than guarantee={options.guarantee!r} needs: "
+                f"the link {self.title}: the peer settles weaker than guarantee={options.guarantee!r} needs: "
                 f"snd-settle-mode {self._link.snd_settle_mode}, rcv-settle-mode {self.remote.rcv_settle_mode}"
             )
 
@@ -435,10 +460,10 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         resumable = self._resumable_state
         if resumable is None or self._link.closing or (self._detached is not None and self._detached.closed):
             raise LocalProtocolError(
-                f"link {self.name!r} cannot be resumed: open it with store= or an expiry_policy, and do not close it"
+                f"the link {self.title} cannot be resumed: open it with store= or an expiry_policy, and do not close it"
             )
         if not self.closed:
-            raise LocalProtocolError(f"link {self.name!r} is attached: detach it first")
+            raise LocalProtocolError(f"the link {self.title} is attached: detach it first")
         await trio.lowlevel.checkpoint()
         conn = self._conn if connection is None else connection
         while True:
@@ -505,7 +530,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
                 "the peer sent an incomplete unsettled map, and nothing is unsettled at this end"
             )
             self._link.fail(fault)
-            raise link_error(self.name, self._link.error, True)
+            raise link_error(self.name, self._link.error, True, address=self._any_address())
 
     def wake(self) -> None:
         if self._link.incomplete and self._resumable_state is not None and self._is_reduced():
@@ -637,7 +662,7 @@ class Link(Waiter, trio.abc.AsyncResource, Generic[E]):
         if self._conn.recovery is not None and delivery.link.state is LinkState.GONE:
             terminus = self._resumable_terminus
             if terminus is None or delivery.tag not in terminus.unsettled:
-                raise lost_with(self._loss(), f"the outcome of delivery {delivery.tag!r} is not known")
+                raise lost_with(self.loss(), f"the outcome of delivery {delivery.tag!r} is not known")
 
     def has_lapsed(self, delivery: Any) -> bool:
         """Whether the transport of ``delivery`` is lost, while its link is restored.

@@ -142,7 +142,7 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
                     # RabbitMQ refuses this settle mode with amqp:not-implemented. Other missing features have
                     # conditions of their own, so the mode must be the reason.
                     raise GuaranteeNotSupportedError(
-                        f"link {name!r}: the peer does not support guarantee={options.guarantee!r}: {refusal}"
+                        f"the link {link.title}: the peer does not support guarantee={options.guarantee!r}: {refusal}"
                     ) from refusal
                 raise
             except BaseException:

@@ -26,10 +26,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-import trio
-
 from trio_amqp10.amqp10.message import Message, Value
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.errors import TimedOutError, time_limit
 
 from .errors import TransactionError
 
@@ -136,10 +135,13 @@ async def _last_entry(entries: Receiver) -> Delivery | None:
     Accepts the messages that programs sent to the ledger when they began.
 
     Raises:
-        trio.TooSlowError: the target did not answer.
+        TimedOutError: the target did not answer.
     """
     entry = None
-    with trio.fail_after(_PATIENCE):
+    with time_limit(
+        _PATIENCE,
+        lambda: TimedOutError(f"no answer about the ledger {entries.node!r} within {_PATIENCE:g} s"),
+    ):
         while True:
             entries.grant(_ENTRIES)
             found = await entries.drain()

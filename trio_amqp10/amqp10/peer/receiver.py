@@ -13,6 +13,7 @@ from trio_amqp10.amqp10.engine.states import LinkState
 from trio_amqp10.amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.amqp10.spec.transport import Role
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.errors import TimedOutError, time_limit
 
 from .credit import CreditWindow, PrefetchWindow
 from .errors import FilterNotSupportedError
@@ -44,6 +45,11 @@ BOUNDED_CREDIT = 1000
 """The default credit with ``credit_octets``, which bounds octets instead."""
 
 _ATTACHED = LinkState.ATTACHED
+
+
+def no_message(receiver: Receiver, seconds: float) -> TimedOutError:
+    """Return the error of a call that has waited for a message for so many seconds."""
+    return TimedOutError(f"no message from {receiver.node!r} within {seconds:g} s{receiver.why_suspended()}")
 
 
 class Receiver(Link["ReceiverLink"]):
@@ -266,7 +272,7 @@ class Receiver(Link["ReceiverLink"]):
         while self._link.drain and self._link.credit:
             self.check_alive()
             # The time limit begins again whenever a delivery comes.
-            with self._conn.expecting(f"the drain of link {self.name!r}"):
+            with self._conn.expecting(f"the drain of the link {self.title}"):
                 await self.wait()
         self.check_alive()
 
@@ -279,7 +285,7 @@ class Receiver(Link["ReceiverLink"]):
             timeout: seconds to wait at most; None for any time.
 
         Raises:
-            trio.TooSlowError: no delivery came within ``timeout``; none is lost.
+            TimedOutError: no delivery came within ``timeout``; none is lost. It is a ``trio.TooSlowError``.
             LinkDetachedError: the peer detached, with or without an error.
             SessionEndedError, ConnectionClosedError: the session or connection of the link ended.
             trio.ClosedResourceError: this end closed the link.
@@ -287,7 +293,7 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         if timeout is not None:
-            with trio.fail_after(timeout):
+            with time_limit(timeout, lambda: no_message(self, timeout)):
                 return await Receiver.receive(self)  # not that of a subclass, which called this one
         await self._conn.pace.checkpoint()
         while not (self._link.queue and (self._link.state is _ATTACHED or self._still_good())):
@@ -445,7 +451,7 @@ class Receiver(Link["ReceiverLink"]):
         ]
         if missing:
             raise FilterNotSupportedError(
-                f"link {self.name!r}: the peer does not apply {', '.join(map(repr, missing))} of the filters that were asked "
+                f"the link {self.title}: the peer does not apply {', '.join(map(repr, missing))} of the filters that were asked "
                 'for; filters="optional" receives without them (3.5.3)'
             )
 

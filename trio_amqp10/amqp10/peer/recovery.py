@@ -283,7 +283,7 @@ class Recovery(RecoveryBase[RecoverableConnection]):
 
     def _give_up(self, link: Link[Any], failure: Exception) -> None:
         self.log.warning("%r could not be attached again: %s", link, failure)
-        gone = LinkDetachedError(f"link {link.name!r} could not be attached again: {failure}")
+        gone = LinkDetachedError(f"the link {link.title} could not be attached again: {failure}")
         gone.__cause__ = failure
         link.stop_recovery(gone)
 

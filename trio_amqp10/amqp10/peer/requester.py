@@ -24,13 +24,14 @@ import trio
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.spec.messaging import Source, Target
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.net.errors import GoneError, TimedOutError, fresh_copy, time_limit
 from trio_amqp10.net.option_signatures import takes_on
 from trio_amqp10.net.waiters import EnteredWithAsync
 
 from .delivery import Delivery, OutgoingDelivery, raise_unless_accepted
-from .errors import ConnectionClosedError
+from .errors import lost_with
 from .link_options import RequesterOptions
-from .sender import open_sender
+from .sender import not_sent, open_sender
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -47,7 +48,7 @@ class _Pending:
 
     def __init__(self) -> None:
         self.delivery: OutgoingDelivery | None = None
-        self.lost = False
+        self.lost: GoneError | None = None
         self.reply: Message | None = None
         self.changed = trio.Event()
 
@@ -78,7 +79,7 @@ class Requester:
         self._listening = True
         self._looked_for = trio.Event()
         self._unsent = 0
-        sender.watch_lost(self._lose)
+        sender.watch_lost(lambda: self._lose(sender))
         replies.watch_lost(self._lose_replies)
         replies.watch_restored(self._listen)
         self._pending: dict[Any, _Pending] = {}
@@ -99,10 +100,12 @@ class Requester:
             The reply.
 
         Raises:
-            trio.TooSlowError: no reply came in time.
+            TimedOutError: no reply came in time, or the request could not be sent in time (``sent`` is False).
+                It is a ``trio.TooSlowError``.
             DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: the request was not accepted.
             LinkDetachedError, SessionEndedError, ConnectionClosedError: a link ended, or was lost meanwhile
-                and is restored; it is not known whether the service has acted upon the request.
+                and is restored. If ``sent`` is True, it is not known whether the service has acted upon the
+                request; if False, it has not.
             trio.ClosedResourceError: the requester was closed.
             LocalProtocolError: the request cannot be encoded, or another request with its id waits for a
                 reply.
@@ -118,29 +121,45 @@ class Requester:
         for key, given in keys.items():
             if key in self._pending:
                 raise LocalProtocolError(f"a request with id {given!r} waits for its reply already")
-        self._check_alive()
         pending = _Pending()
         for key in keys:
             self._pending[key] = pending
         try:
             if timeout is None:
                 return await self._ask(message, pending)
-            with trio.fail_after(timeout):
+            with time_limit(timeout, lambda: self._late(pending, timeout)):
                 return await self._ask(message, pending)
+        except GoneError as gone:
+            raise self._told(gone, sent=pending.delivery is not None) from gone.__cause__
         finally:
             pending.give_up()
             for key in keys:
                 self._pending.pop(key, None)
+
+    def _late(self, pending: _Pending, seconds: float) -> TimedOutError:
+        if pending.delivery is None:
+            return not_sent(self._sender, seconds, self._replies.why_suspended())
+        return TimedOutError(f"no reply from {self._sender.node!r} within {seconds:g} s", sent=True)
+
+    def _told(self, gone: GoneError, *, sent: bool) -> GoneError:
+        """Return a copy of an error, with whether the request was sent."""
+        again = fresh_copy(gone)
+        again.sent = sent
+        again.args = (self._reason(gone, sent=sent),)
+        return again
+
+    def _reason(self, gone: GoneError, *, sent: bool) -> str:
+        if sent:
+            return f"the request to {self._sender.node!r} was sent, and its reply is lost: {gone}"
+        return f"the request to {self._sender.node!r} was not sent: {gone}"
 
     async def _ask(self, message: Message, pending: _Pending) -> Message:
         delivery = pending.delivery = await self._send(message)
         delivery.watch(pending.changed.set)
         while pending.reply is None:
             self._check_alive()
-            if pending.lost:
-                raise ConnectionClosedError(
-                    f"a link of the request {message.message_id!r} was lost before its reply came"
-                )
+            if pending.lost is not None:
+                raise pending.lost
             await self._check_request(delivery)
             if pending.reply is None:
                 await pending.changed.wait()
@@ -169,17 +188,17 @@ class Requester:
             if not self._unsent:
                 sender.give_back()  # the service may drain the link, and waits for its credit then
 
-    def _lose(self) -> None:
-        """Fail the requests in progress: a link was lost, and their replies with it."""
+    def _lose(self, link: Sender | Receiver) -> None:
+        """Fail the requests in progress: this link was lost, and their replies with it."""
         for pending in self._pending.values():
             if pending.delivery is not None and pending.reply is None:
-                pending.lost = True
+                pending.lost = lost_with(link.loss(), "a link of the request was lost")
                 pending.give_up()
                 pending.changed.set()
 
     def _lose_replies(self) -> None:
         self._listening = False
-        self._lose()
+        self._lose(self._replies)
 
     def _listen(self) -> None:
         """Send requests again: replies can arrive on the restored link."""

@@ -9,7 +9,7 @@ import trio
 
 from trio_amqp10.amqp10.message import Message, encode_message
 from trio_amqp10.amqp10.spec.transport import Role
-from trio_amqp10.net.errors import GoneError
+from trio_amqp10.net.errors import GoneError, TimedOutError
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
 from .errors import DeliveryInDoubtError
@@ -29,6 +29,16 @@ if TYPE_CHECKING:
     from .link_carriers import LinkConnection, LinkSession
     from .link_options import SenderOptions
     from .statistics import SenderStatistics
+
+
+def not_sent(sender: Sender, seconds: float, outage: str = "") -> TimedOutError:
+    """Return the error of a call that could not send its message in time.
+
+    ``outage`` is the reason of another link that the call needs.
+    """
+    lacking = "room in the session" if sender.credit else "credit"
+    why = outage or sender.why_suspended() or f": no {lacking} from {sender.node!r}"
+    return TimedOutError(f"not sent within {seconds:g} s{why}", sent=False)
 
 
 class Sender(Link["SenderLink"]):

@@ -84,8 +84,10 @@ def _find_writer(value: Any) -> Writer:
             return _BY_CLASS[base]
     if isinstance(value, Mapping):
         return _write_map
-    hint = "; use Decimal128.from_decimal(...)" if cls.__name__ == "Decimal" else ""
-    raise LocalProtocolError(f"AMQP has no type for a {cls.__module__}.{cls.__qualname__}{hint}")
+    remedy = (
+        "use Decimal128.from_decimal(...)" if cls.__name__ == "Decimal" else "encode it, for example as JSON"
+    )
+    raise LocalProtocolError(f"AMQP has no type for a {cls.__module__}.{cls.__qualname__}: {remedy}")
 
 
 # Compounds, arrays and described values ----------------------------------------------------------
@@ -149,8 +151,13 @@ def _map_body(value: Mapping[Any, Any], depth: int) -> bytearray:
 
 def _at(step: Any, error: LocalProtocolError) -> LocalProtocolError:
     """Return the error with the index or key of its value, as in ``['tea'][0]: ...``."""
+    return named(f"[{reprlib.repr(step)}]", error)
+
+
+def named(where: str, error: LocalProtocolError) -> LocalProtocolError:
+    """Return the error with the place of its value, as in ``body['tea']: ...``."""
     message = str(error)
-    return LocalProtocolError(f"[{reprlib.repr(step)}]{'' if message.startswith('[') else ': '}{message}")
+    return LocalProtocolError(f"{where}{'' if message.startswith('[') else ': '}{message}")
 
 
 def _write_described(out: bytearray, value: Any, depth: int) -> None:

@@ -280,8 +280,9 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self._go_down(ConnectionClosedError(event.close.reply_code, event.close.reply_text))
         elif isinstance(event, ConnectionLost):
             if event.refuses_login and self.recovery is None:
+                who = "" if self._login is None else f" of user {self._login[0]!r}"
                 self._failure = self._failure or SecurityError(
-                    "the server ended the connection: the login was refused"
+                    f"the server ended the connection: the login{who} was refused"
                 )
             self._go_down(ConnectionClosedError(None, event.reason))
         elif isinstance(event, ChannelFailed):

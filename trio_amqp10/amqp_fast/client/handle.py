@@ -14,6 +14,8 @@ from trio_amqp10.amqp_fast.engine.services import Service
 from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
 from trio_amqp10.amqp_fast.wire.message_number_list import read_list
 from trio_amqp10.core.body_octets import body_octets
+from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.errors import TimedOutError, time_limit
 
 from .endpoint import Endpoint
 from .errors import DeliveryLostError, HandleClosedError, NotAvailableError, TransportLostError
@@ -267,14 +269,14 @@ class Handle(Endpoint):
             timeout: seconds to wait at most; None for any time.
 
         Raises:
-            trio.TooSlowError: no message came within ``timeout``; none is lost.
+            trio_amqp10.TimedOutError: no message came within ``timeout``; none is lost. It is a ``trio.TooSlowError``.
             HandleClosedError, ChannelClosedError, ConnectionClosedError: no further message will come.
             trio.ClosedResourceError: the handle was closed here.
 
         Cancelled: no message is lost.
         """
         if timeout is not None:
-            with trio.fail_after(timeout):
+            with time_limit(timeout, lambda: self._no_message(timeout)):
                 return await self.receive()
         await trio.lowlevel.checkpoint()
         while not self._inbox:
@@ -283,6 +285,9 @@ class Handle(Endpoint):
         delivery = self._inbox.popleft()
         self.connection.count(-len(delivery.body))
         return delivery
+
+    def _no_message(self, seconds: float) -> TimedOutError:
+        return TimedOutError(f"no message from {self.name!r} within {seconds:g} s")
 
     def __aiter__(self) -> Handle:
         return self

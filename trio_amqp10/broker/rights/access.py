@@ -95,7 +95,7 @@ class Access:
         if self.address is not None:
             return f"{who} may not {_DOINGS[self.action]} {shown(self.address)}"
         doing = "have a node made" if self.action == "create" else _DOINGS[self.action]
-        return f"{who} may not {doing}"
+        return f"{who} may not {doing} (permission {self.action!r})"
 
 
 def shown(name: str) -> str:

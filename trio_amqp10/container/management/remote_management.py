@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 
 from trio_amqp10.amqp10.message import Message
+from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.peer.requester import open_requester
 from trio_amqp10.broker.exchanges.addresses import exchange_address
-from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
+from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
 from .errors import ManagementError, OperationRefusedError
@@ -75,10 +76,10 @@ class RemoteManagement:
     - ``OperationRefusedError``, which is a ``ManagementError`` with the reason that ``Management`` gives: the peer refuses the
       operation, and has changed nothing, unless ``Management`` describes otherwise. The reason is ``"not-implemented"`` if the peer does
       not know the operation.
-    - ``trio.TooSlowError``: no reply came within ``timeout`` seconds, and it is not known whether the operation was done.
+    - ``TimedOutError``, which is a ``trio.TooSlowError``: no reply came within ``timeout`` seconds. If ``sent`` is True, it is not known
+      whether the operation was done; if False, it was not.
     - ``RemoteProtocolError``: the reply has another shape than that of a container.
-    - ``LinkDetachedError``, ``SessionEndedError``, ``ConnectionClosedError``: the link was lost, and it is not known whether the operation
-      was done. No operation is ever sent again automatically; on a connection with ``reconnect`` the next call waits until it is restored.
+    - ``LinkDetachedError``, ``SessionEndedError``, ``ConnectionClosedError``: the link was lost; ``sent`` as above. No operation is ever sent again automatically; on a connection with ``reconnect`` the next call waits until it is restored.
     - ``DeliveryRejectedError``: the request or its reply is too large for the peer.
 
     Cancelled: the operation may be done, or be done later. Nothing has changed if it only reads.
@@ -853,7 +854,15 @@ class RemoteManagementOpening(EnteredWithAsync):
         self._timeout = timeout
 
     async def __aenter__(self) -> RemoteManagement:
-        requester = await self._opening.__aenter__()
+        try:
+            requester = await self._opening.__aenter__()
+        except LinkRefusedError as refused:
+            if refused.condition != Condition.NOT_FOUND.value:
+                raise
+            raise LinkRefusedError(
+                f'{refused}: a container has it after add_management(), or with "amqp10 serve --management"',
+                refused.error,
+            ) from None
         return RemoteManagement(RemoteRequests(requester, self._address, self._timeout))
 
     async def __aexit__(

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-import trio
-
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.wire.values import Int
 from trio_amqp10.core.errors import Condition, RemoteProtocolError
+from trio_amqp10.net.errors import TimedOutError
 
 from .errors import OperationRefusedError
 from .status_values import as_list
@@ -63,7 +62,7 @@ class RemoteRequests:
         Raises:
             OperationRefusedError: the status of the reply is not one of success.
             RemoteProtocolError: the reply has no status.
-            trio.TooSlowError: there was no reply in time.
+            TimedOutError: there was no reply in time.
             DeliveryRejectedError, ConnectionClosedError, ...: as ``Requester.request``.
 
         Cancelled: the operation may have been done.
@@ -134,9 +133,12 @@ class RemoteRequests:
         request = Message(body, application_properties={"operation": operation, **properties})
         try:
             reply = await self._requester.request(request, timeout=self._timeout)
-        except trio.TooSlowError:
-            raise trio.TooSlowError(
-                f"{self.address} did not answer {operation} within {self._timeout:g} s: it may have done it or not"
+        except TimedOutError as late:
+            if not late.sent:
+                raise
+            raise TimedOutError(
+                f"{self.address} did not answer {operation} within {self._timeout:g} s: it may have done it or not",
+                sent=True,
             ) from None
         status = reply.application_properties
         code = status.get("statusCode", status.get("status-code"))  # Event Hubs has the second form

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import re
 import signal
@@ -24,9 +25,8 @@ from trio_amqp10.sasl.errors import AuthenticationError, NoAcceptableMechanismEr
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Generator, Sequence
 
-_CREDENTIALS = "user and password belong in the URL, as in amqp://user:password@host/address"
+_CREDENTIALS = "log in: set AMQP10_USER and AMQP10_PASSWORD, or use a context"
 _NO_LOGIN = "leave user and password out of the URL"
-_NO_TLS = "is not TLS"
 _SLOW = "took too long"
 _UNAUTHORIZED = "amqp:unauthorized-access"
 _HINTS = {
@@ -133,6 +133,19 @@ def say(text: str) -> None:
     """Write a line to stderr, without control characters."""
     sys.stderr.write(f"{harmless(text)}\n")
     sys.stderr.flush()
+
+
+@contextlib.contextmanager
+def log_to_stderr() -> Generator[None]:
+    """Write the log of the library to stderr in the block, each line with its time."""
+    lines = logging.StreamHandler(sys.stderr)
+    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log = logging.getLogger(__name__.partition(".")[0])  # that of the whole library
+    log.addHandler(lines)
+    try:
+        yield
+    finally:
+        log.removeHandler(lines)
 
 
 async def write_out(octets: bytes) -> None:
@@ -252,32 +265,42 @@ async def _watch(signals: AsyncIterable[int], interrupts: Interrupts) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class Dialled:
-    """The server to which a connection could not be opened.
+    """The server of a connection that could not be opened, or failed later.
 
     Attributes:
         authority: its host and port.
         user: the user of the login, or None.
         source: where user and password were given, if that is not the URL, or None.
         seconds: how long the attempt lasted.
+        is_open: whether it was opened, and the failure came later.
     """
 
     authority: str
     user: str | None = None
     source: str | None = None
     seconds: float = 0.0
+    is_open: bool = False
 
 
 _DIALLED: Final = "dialled"
 
 
 def note_dialled(failure: BaseException, dialled: Dialled) -> None:
-    """Note at a failure which server was dialled, for ``explain``."""
-    setattr(failure, _DIALLED, dialled)
+    """Note at a failure which server was dialled, for ``explain``.
+
+    The parts of a group get the note, and the first note stays.
+    """
+    if isinstance(failure, BaseExceptionGroup):
+        for part in _parts(failure):
+            note_dialled(part, dialled)
+    elif not hasattr(failure, _DIALLED):
+        setattr(failure, _DIALLED, dialled)
 
 
 def was_dialled(failure: BaseException) -> bool:
     """Whether the failure is of a connection that could not be opened."""
-    return hasattr(failure, _DIALLED)
+    dialled: Dialled | None = getattr(failure, _DIALLED, None)
+    return dialled is not None and not dialled.is_open
 
 
 def explain(failure: BaseException) -> str | None:
@@ -307,12 +330,10 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
     where = "" if dialled is None else f" at {dialled.authority}"
     source = None if dialled is None else dialled.source
     if isinstance(why, NoAcceptableMechanismError):  # the message of this error includes the advice
-        text = str(why)
+        text = str(why) if dialled is None else str(why).removeprefix(f"{dialled.authority}: ")
         if source is not None:
             text = text.replace(_NO_LOGIN, f"the user is from {source}: unset it for this server")
         return f"not authenticated{where}: {text}"
-    if _NO_TLS in str(why) and dialled is not None:
-        return f"{dialled.authority}: {why}; use amqp:// if that port has no TLS"
     if not isinstance(why, AuthenticationError):
         return _placed(str(why), dialled)
     user = None if dialled is None else dialled.user
@@ -323,23 +344,25 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
         hint = f" ({_CREDENTIALS})"
     else:
         hint = "" if source is None else f" (user and password are from {source})"
-    return f"not authenticated{who}{where}: {why}{hint}"
+    text = str(why) if dialled is None else str(why).removeprefix(f"{dialled.authority}: ")
+    text = text.replace(f"user {user!r}, ", "")
+    return f"not authenticated{who}{where}: {text}{hint}"
 
 
 def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
     """Describe an error of AMQP, with what to do if its condition is a frequent one."""
     condition = str(getattr(failure, "condition", None))
-    if dialled is None:
+    if condition == _UNAUTHORIZED and dialled is not None and dialled.user is not None:
+        hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
+    elif dialled is None or dialled.is_open:
         hint = next((hint for text, hint in _OF_RABBITMQ.items() if re.search(text, str(failure))), None)
         hint = hint or _HINTS.get(condition)
-    elif condition == _UNAUTHORIZED and dialled.user is not None:
-        hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
     else:
         hint = _CREDENTIALS if condition == _UNAUTHORIZED else None
         if _SLOW in str(failure):
-            hint = f"{dialled.seconds:.0f} s; the program there may not be a server of AMQP"
+            hint = f"{dialled.seconds:.0f} s"
     text = f"{failure} ({hint})" if hint else str(failure)
-    return _placed(text, dialled)
+    return text if dialled is None or dialled.is_open else _placed(text, dialled)
 
 
 def _placed(text: str, dialled: Dialled | None) -> str:
@@ -352,6 +375,7 @@ _IN_OPTIONS: Final = {
     ", or set layers, as in layers=['tls']": "",
     "serve(..., ssl_context=tls.server_context(certfile, keyfile))": "--tls-cert FILE",
     "tls.client_context(cafile=...)": "--tls-ca FILE",
+    "after add_management(), or with": "with",
     "allow_plaintext_password=True": "--allow-plaintext-password",
     "insecure=True": "--insecure",
     "cafile=...": "--tls-ca FILE",

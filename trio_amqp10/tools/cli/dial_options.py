@@ -127,7 +127,13 @@ async def _dialled(
         else:
             break
     async with stack:
-        yield connection
+        try:
+            yield connection
+        except Exception as failure:
+            source = server_defaults().login_source(url)
+            user = place.username
+            note_dialled(failure, Dialled(authority=authority, user=user, source=source, is_open=True))
+            raise
 
 
 wait_option: Final = click.option(

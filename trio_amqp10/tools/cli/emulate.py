@@ -10,7 +10,7 @@ import trio
 
 from trio_amqp10.core.errors import LocalProtocolError
 
-from .command_runner import CommandError, Interrupts, say, taken_port, write_out
+from .command_runner import CommandError, Interrupts, log_to_stderr, say, taken_port, write_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
@@ -135,7 +135,7 @@ async def serve_emulator(make: Callable[[], Emulated], host: str, port: int, int
     """
     emulated = make()
     shown = f"[{host}]" if ":" in host else host
-    with taken_port("--port"):
+    with log_to_stderr(), taken_port("--port"):
         async with trio.open_nursery() as nursery:
             serve = partial(emulated.container.serve, f"amqp://{shown}:{port}", **emulated.options)
             listeners: list[amqp.Listener] = await nursery.start(serve)

@@ -13,7 +13,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.container.management.errors import OperationRefusedError
 
-from .command_runner import CommandError
+from .command_runner import CommandError, in_options
 from .dial_management import dial_management
 
 if TYPE_CHECKING:
@@ -45,9 +45,7 @@ class NoManagementError(CommandError):
                 "the peer is RabbitMQ, which this command cannot operate: use rabbitmqadmin or rabbitmqctl"
             )
         else:
-            super().__init__(
-                f'the peer refuses $management ({why}); a container has it with "amqp10 serve --management"'
-            )
+            super().__init__(in_options(f"the peer refuses $management ({why})"))
 
 
 @asynccontextmanager

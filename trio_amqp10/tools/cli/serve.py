@@ -7,7 +7,6 @@ import logging
 import os
 import signal
 import ssl
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +19,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.broker.nodes.node import label
 
-from .command_runner import CommandError, Interrupts, explain, say, taken_port, write_out
+from .command_runner import CommandError, Interrupts, explain, log_to_stderr, say, taken_port, write_out
 from .passwd import load_users
 from .rights_file import ReplaceableRules, rights_of_file
 from .serve_reload import apply
@@ -100,7 +99,11 @@ async def serve(
     signals: AbstractContextManager[AsyncIterator[int] | None] = nullcontext(None)
     if hasattr(signal, "SIGHUP") and (read_again is not None or any(files)):
         signals = trio.open_signal_receiver(signal.SIGHUP)
-    with signals as received, amqp.SqliteStore(options.store) if options.store else nullcontext() as store:
+    with (
+        log_to_stderr(),
+        signals as received,
+        amqp.SqliteStore(options.store) if options.store else nullcontext() as store,
+    ):
         reload = None if received is None else _Reload(options, read_again, received, bool(hangups), manager)
         await _serve(options, interrupts, store, reload, manager)
 
@@ -144,7 +147,7 @@ async def _serve(
         container.add_management()
     _warn_of_open_management(options)
     if options.log_changes:
-        _write_changes()
+        logging.getLogger("trio_amqp10.management").setLevel(logging.INFO)
     sasl, context = _sasl(options), _tls(options)
     dialects: dict[str, Any] = {} if options.dialects is None else {"dialects": options.dialects}
     start = partial(
@@ -194,16 +197,6 @@ def _warn_of_open_management(options: ServeOptions) -> None:
         say(
             "amqp10: warning: --management without --user, --users or --tls-client-ca lets every client delete every queue"
         )
-
-
-def _write_changes() -> None:
-    """Write the log of changes by management to stderr."""
-    lines = logging.StreamHandler(sys.stderr)
-    lines.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log = logging.getLogger("trio_amqp10.management")
-    log.addHandler(lines)
-    log.setLevel(logging.INFO)
-    log.propagate = False
 
 
 async def _until_interrupted(

@@ -13,7 +13,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.net.urls import parse_url
 from trio_amqp10.rabbitmq import ManagementError, open_management
-from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.command_runner import CommandError, in_options
 from trio_amqp10.tools.cli.dial_management import management_url
 from trio_amqp10.tools.cli.open_management import RABBITMQ, operation_errors
 
@@ -62,8 +62,7 @@ async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
                 )
             except (amqp.LinkRefusedError, amqp.SessionEndedError) as refused:
                 raise CommandError(
-                    f"{name} is neither a container with $management nor RabbitMQ 4 ({refused}): a container has it with "
-                    '"amqp10 serve --management"'
+                    in_options(f"{name} is neither a container with $management nor RabbitMQ 4 ({refused})")
                 ) from None
             with operation_errors():
                 yield ContainerEnd(connection, management, name)
