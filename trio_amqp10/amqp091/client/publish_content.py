@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
 
 from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.arguments import check_type, shown
 from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+_DELIVERY_MODES: Final = (None, 1, 2)
 
 
 class PublishProperties(TypedDict, total=False):
@@ -30,12 +34,14 @@ class PublishProperties(TypedDict, total=False):
     app_id: str
 
 
-def content_of(body: bytes, properties: BasicProperties | None, fields: PublishProperties) -> Content:
+def content_of(body: object, properties: BasicProperties | None, fields: PublishProperties) -> Content:
     """Return the content to publish.
 
     Raises:
-        LocalProtocolError: both ``properties`` and single properties are given, or a property is unknown.
+        LocalProtocolError: the body is not bytes; both ``properties`` and single properties are given; a property is
+            unknown, or ``delivery_mode`` is neither 1 nor 2.
     """
+    octets = body if isinstance(body, bytes) else _octets_of(body)
     if fields:
         if properties is not None:
             raise LocalProtocolError(
@@ -46,5 +52,19 @@ def content_of(body: bytes, properties: BasicProperties | None, fields: PublishP
         except TypeError as error:
             raise LocalProtocolError(f"unknown property: {error}") from None
     if properties is None:
-        return Content(BasicProperties(), body, NO_PROPERTIES)
-    return Content(properties, body)
+        return Content(BasicProperties(), octets, NO_PROPERTIES)
+    check_type("properties", properties, BasicProperties, "a BasicProperties, or None")
+    if properties.delivery_mode not in _DELIVERY_MODES:
+        raise LocalProtocolError(
+            f"delivery_mode={shown(properties.delivery_mode)}: expected 1 (transient) or 2 (persistent), or None"
+        )
+    return Content(properties, octets)
+
+
+def _octets_of(body: object) -> bytes:
+    if isinstance(body, bytearray | memoryview):
+        return bytes(cast("Any", body))
+    advice = "body.encode()" if isinstance(body, str) else "json.dumps(body).encode()"
+    raise LocalProtocolError(
+        f"body={shown(body)}: expected bytes, not {type(body).__name__}: encode it, as in {advice}"
+    )

@@ -6,13 +6,15 @@ Knows no connection and no link.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import IntEnum
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from trio_amqp10.amqp10.engine.open_options import symbols
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.amqp10.spec.transactions import Coordinator
 from trio_amqp10.amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
+from trio_amqp10.core.arguments import check_type, shown
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .terminus_store import NOTHING_KEPT, Retention, TerminusStore
@@ -30,6 +32,8 @@ ANONYMOUS_RELAY: Final = "ANONYMOUS-RELAY"
 _KEPT = 300
 """Seconds that a peer should keep a link whose program may attach it again."""
 
+E = TypeVar("E", bound=IntEnum)
+
 FilterNeed = Literal["required", "optional"]
 """Whether a link must have each filter of its source, or can do without."""
 
@@ -46,8 +50,17 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
     """Return the settle modes that give a guarantee (2.8.2, 2.8.3)."""
     try:
         return _MODES[guarantee]
-    except KeyError:
+    except (KeyError, TypeError):
         raise LocalProtocolError(f"guarantee {guarantee!r}: expected one of {', '.join(_MODES)}") from None
+
+
+def _member(name: str, kind: type[E], value: Any) -> E:
+    """Return the member of an enumeration with a value."""
+    try:
+        return kind(value)
+    except ValueError:
+        expected = ", ".join(f"{kind.__name__}.{each.name}" for each in kind)
+        raise LocalProtocolError(f"{name}={shown(value)}: expected one of {expected}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +103,10 @@ class LinkOptions(_Shared):
         return any(str(key) == "paired" and value is True for key, value in (self.properties or {}).items())
 
     def __post_init__(self) -> None:
-        self.modes()  # raises if the guarantee is unknown, before anything is sent
+        snd, rcv = self.modes()  # raises if the guarantee is unknown, before anything is sent
+        _member("snd_settle_mode", SenderSettleMode, snd)
+        _member("rcv_settle_mode", ReceiverSettleMode, rcv)
+        check_type("name", self.name, (str, type(None)), "a str, or None for a new one")
         if self.store is not None and self.name is None:
             raise LocalProtocolError(
                 "a link with a store needs a name, by which the store finds it: give name="
@@ -174,7 +190,7 @@ class OpeningOptions(_Shared):
         if self.expiry_timeout < 0:
             raise LocalProtocolError(f"expiry_timeout={self.expiry_timeout}: expected seconds, 0 or more")
         durable = comes_back if self.durable is None else self.durable
-        level = TerminusDurability(2 if durable is True else int(durable))
+        level = _member("durable", TerminusDurability, 2 if durable is True else durable)
         timeout = ceil(self.expiry_timeout)
         if comes_back and self.expiry_policy is None and not timeout:
             return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
@@ -253,11 +269,12 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Raise if an outcome of the source is not a descriptor (3.5.3).
+    """Raise if it is not a source, or an outcome of it is not a descriptor (3.5.3).
 
     Raises:
-        LocalProtocolError: an outcome is a symbol that no peer could know.
+        LocalProtocolError: it is of another type, or an outcome is a symbol that no peer could know.
     """
+    check_type("source", source, (Source, type(None)), "a Source, or None")
     for outcome in () if source is None else symbols(source.outcomes):
         if ":" not in outcome:
             raise LocalProtocolError(

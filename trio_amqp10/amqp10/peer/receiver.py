@@ -12,9 +12,11 @@ from trio_amqp10.amqp10.engine.octet_bound import OctetBound
 from trio_amqp10.amqp10.engine.states import LinkState
 from trio_amqp10.amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.amqp10.spec.transport import Role
+from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .credit import CreditWindow, PrefetchWindow
+from .delivery import check_transaction
 from .errors import FilterNotSupportedError
 from .link import Link
 from .link_lifecycle import LinkPhase
@@ -152,13 +154,14 @@ class Receiver(Link["ReceiverLink"]):
                 not (4.4.3). They can be settled as a part of the same transaction only.
 
         Raises:
-            LocalProtocolError: ``credit`` is below 1, or the transaction cannot acquire on this link.
+            LocalProtocolError: ``credit`` is below 1 or no int, or the transaction cannot acquire on this link.
             LinkDetachedError, trio.ClosedResourceError, ...: the link ended.
         """
-        if credit <= 0:
-            raise LocalProtocolError(f"grant({credit}): expected a number of messages, at least 1")
+        if type(credit) is not int or credit <= 0:
+            raise LocalProtocolError(f"grant({credit!r}): expected a number of messages, at least 1")
         self.check_alive()
         if transaction is not None:
+            check_transaction(transaction)
             if self._window.size:
                 raise LocalProtocolError(
                     "a receiver with automatic credit would acquire too many messages: open it with credit=0"
@@ -178,11 +181,11 @@ class Receiver(Link["ReceiverLink"]):
             credit: the number of messages; 0 for none.
 
         Raises:
-            LocalProtocolError: ``credit`` is negative.
+            LocalProtocolError: ``credit`` is negative, or no int.
             LinkDetachedError, trio.ClosedResourceError, ...: the link ended.
         """
-        if credit < 0:
-            raise LocalProtocolError(f"set_credit({credit}): expected a number of messages, at least 0")
+        if type(credit) is not int or credit < 0:
+            raise LocalProtocolError(f"set_credit({credit!r}): expected a number of messages, at least 0")
         self.check_alive()
         if self.is_suspended:
             self._later = credit - self._kept_credit()
@@ -287,6 +290,7 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         if timeout is not None:
+            check_timeout(timeout)
             with trio.fail_after(timeout):
                 return await Receiver.receive(self)  # not that of a subclass, which called this one
         await self._conn.pace.checkpoint()
@@ -298,8 +302,12 @@ class Receiver(Link["ReceiverLink"]):
     async def receive_many(self, most: int) -> list[Delivery]:
         """Wait for a delivery; return it with more from the buffer, up to ``most``.
 
-        Raises: as ``receive``. Cancelled: no delivery is lost.
+        Raises: as ``receive``; and ``LocalProtocolError``: ``most`` is less than 1, or no int.
+
+        Cancelled: no delivery is lost.
         """
+        if type(most) is not int or most < 1:
+            raise LocalProtocolError(f"receive_many({most!r}): expected a number of messages, at least 1")
         deliveries = [await self.receive()]
         while len(deliveries) < most and self._queue:
             deliveries.append(self._take())

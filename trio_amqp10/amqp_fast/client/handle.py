@@ -13,6 +13,7 @@ from trio_amqp10.amqp_fast.engine.message import Message
 from trio_amqp10.amqp_fast.engine.services import Service
 from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
 from trio_amqp10.amqp_fast.wire.message_number_list import read_list
+from trio_amqp10.core.arguments import check_text, check_timeout, check_type
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .endpoint import Endpoint
@@ -194,6 +195,7 @@ class Handle(Endpoint):
 
         Cancelled: the message may be placed or not; if it was not written yet, it is not sent.
         """
+        check_type("body", body, (bytes, Message), "bytes or a Message: encode it, as in text.encode()")
         message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body)
         if confirm:
             await self._answered(lambda: self._transmit(message, name))
@@ -242,6 +244,7 @@ class Handle(Endpoint):
 
         Cancelled: the subscription may exist or not.
         """
+        check_text("selector_type", selector_type)
         command = spec.HandleConsume(
             prefetch=prefetch,
             no_local=no_local,
@@ -273,6 +276,7 @@ class Handle(Endpoint):
         Cancelled: no message is lost.
         """
         if timeout is not None:
+            check_timeout(timeout)
             with trio.fail_after(timeout):
                 return await self.receive()
         await trio.lowlevel.checkpoint()
@@ -342,6 +346,7 @@ class Handle(Endpoint):
 
         Cancelled: nothing has happened.
         """
+        check_text("selector_type", selector_type)
         command = spec.HandleQuery(
             message_nbr=above,
             dest_name=name,

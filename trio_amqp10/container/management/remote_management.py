@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, cast
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.requester import open_requester
 from trio_amqp10.broker.exchanges.addresses import exchange_address
+from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
@@ -845,6 +846,8 @@ class RemoteManagementOpening(EnteredWithAsync):
     """
 
     def __init__(self, connection: LinkConnection, address: str, timeout: float | None) -> None:
+        if timeout is not None:
+            check_timeout(timeout)
         self._opening = open_requester(connection, address)
         self._address = address
         self._timeout = timeout
