@@ -118,6 +118,8 @@ def test_messages_are_moved_and_dead_letters_sent_back(managed: str) -> None:
     rejecting = start("receive", f"{managed}/from", "--count", "10", "--undecodable", "reject")
     rejecting.kill()
     rejecting.communicate()
+    assert done("redrive", managed, "letters", "--from", "to") == b"moved 0\n"
+    assert "no queue 'nowhere'" in failed("redrive", managed, "letters", "--from", "nowhere")
     assert "stay" not in done("redrive", managed, "letters").decode()
     for name in ("from", "to", "letters"):
         done("queue", "delete", managed, name)

@@ -523,7 +523,9 @@ class RemoteManagement:
             if done < step or moved >= most:
                 return moved
 
-    async def redrive(self, address: str, count: int | None = None) -> Redriven:
+    async def redrive(
+        self, address: str, count: int | None = None, *, died_in: str | None = None
+    ) -> Redriven:
         """Send dead letters back to the queues where they died, each exactly once.
 
         The container moves them itself, at most 1,000 for each request. See ``Management.redrive``.
@@ -531,6 +533,7 @@ class RemoteManagement:
         Args:
             address: the address of the queue with the dead letters.
             count: messages at most; None for as many as are ready at the beginning.
+            died_in: the queue whose dead letters go back, by name or address; None for all.
 
         Cancelled: every message is at exactly one of the queues. A request that was sent may move up to 1,000 more.
         """
@@ -539,7 +542,9 @@ class RemoteManagement:
         while True:
             step = min(_STEP, most - sum(moved.values()))
             with _counting(sum(moved.values())):
-                reply = await self._requests.map_reply_to("REDRIVE", identity=address, count=step)
+                reply = await self._requests.map_reply_to(
+                    "REDRIVE", identity=address, count=step, died_in=died_in
+                )
             done = self._counts_in("REDRIVE", reply.get("moved"))
             left = self._counts_in("REDRIVE", {"left": reply.get("left")})["left"]
             for each, number in done.items():

@@ -451,6 +451,7 @@ def move_command(url: str, **given: Any) -> None:
 @click.command("redrive", epilog=_HELP)
 @server_arguments(Word("queue", "QUEUE"))
 @_count
+@click.option("--from", "died_in", metavar="QUEUE", help="Only messages that died in this queue.")
 @dialling
 def redrive_command(url: str, **given: Any) -> None:
     """Send dead letters in a queue back to the queues where they died.
