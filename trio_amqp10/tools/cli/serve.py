@@ -52,7 +52,7 @@ class ServeOptions:
     http: Sequence[str] = ()
     metrics_queues: Sequence[str] = ()
     queues: Sequence[tuple[str, dict[str, Any]]] = ()
-    topics: Sequence[str] = ()
+    topics: Sequence[tuple[str, dict[str, Any]]] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
     users_file: str | None = None
     tls_cert: str | None = None
@@ -134,8 +134,8 @@ async def _serve(
     )
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)
-    for topic in options.topics:
-        container.add_topic(topic)
+    for topic, limits in options.topics:
+        container.add_topic(topic, **limits)
     if options.management:
         container.add_management()
         if not (options.users or options.users_file or options.tls_client_ca):
