@@ -141,7 +141,8 @@ def _topics(reading: Reading, key: str, value: Any) -> tuple[Any, ...]:
         return ()
     read = parsed_rules("read_topic")
     if isinstance(value, dict):
-        return tuple(read(reading.faults, dotted(key, name), name, table) for name, table in value.items())
+        tables = cast("dict[str, Any]", value)
+        return tuple(read(reading.faults, dotted(key, name), name, table) for name, table in tables.items())
     names = [value] if isinstance(value, str) else value
     return tuple(
         read(reading.faults, key, name, {}) for name in names if reading.faults.typed(key, name, str)

@@ -1,4 +1,4 @@
-"""Changes of a container by SIGHUP: users, rights, quotas, rules of queues, limits of topics.
+"""Changes of a container by SIGHUP: users, rights, quotas, queues and topics.
 
 Everything is read and checked before anything is changed. What cannot be changed is reported, and needs a restart. Knows no click.
 """
