@@ -689,3 +689,23 @@ def test_waits_on_many_threads_and_loops_come_to_their_own_tasks(url: str) -> No
     for loop in loops:
         loop.join()
     assert results == {name: Counter({name.upper(): 50}) for name in "abcd"}
+
+
+def test_outcome_that_is_asked_for_again_and_again_keeps_nothing(url: str, run: Any) -> None:
+    async def main() -> None:
+        async with aio.connect(url) as conn, conn.open_sender("never") as sender:
+            delivery = await sender.transmit("x")
+            await asyncio.sleep(0)
+            for _ in range(20):
+                with pytest.raises(trio.TooSlowError):
+                    await delivery.outcome(timeout=0)
+            waiting = asyncio.create_task(delivery.outcome())
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                await waiting
+            inner: Any = delivery._inner
+            await delivery._bridge.run_sync(lambda: None)
+            assert not inner._reports
+
+    run(main())

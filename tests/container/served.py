@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from trio_amqp10.net import dialling_base
 from trio_amqp10.net.dialect import AcceptedConnection
 from trio_amqp10.net.login_failures import HostLoginFailures, LoginFailures
 from trio_amqp10.net.transport_layers import Transport
+from trio_amqp10.tools.trace.frame_splitter import FrameSplitter
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -60,6 +62,7 @@ class CutStream(trio.abc.Stream):
 
     Attributes:
         written, read: octets that have passed.
+        frames: frames that were read since ``read_frames``.
     """
 
     def __init__(self, stream: trio.abc.Stream, left: tuple[int | None, int | None] = (None, None)) -> None:
@@ -67,7 +70,10 @@ class CutStream(trio.abc.Stream):
         self._to_write, self._to_read = left
         self._holds = False
         self._cut = trio.Event()
-        self.written = self.read = 0
+        self._splitter: FrameSplitter | None = None
+        self._frames: deque[bytes] = deque()
+        self._spoiled: int | None = None
+        self.written = self.read = self.frames = 0
 
     def limit_writing(self, octets: int) -> None:
         """Break it after so many more octets were written."""
@@ -76,6 +82,16 @@ class CutStream(trio.abc.Stream):
     def limit_reading(self, octets: int) -> None:
         """Break it after so many more octets were read."""
         self._to_read = octets
+
+    def read_frames(self, protocol: str, *, spoiled: int | None = None) -> None:
+        """Let each read have one frame.
+
+        Args:
+            protocol: as for ``FrameSplitter``.
+            spoiled: the frame, the first being 0, that comes with octets of no protocol, and is the last.
+        """
+        self._splitter = FrameSplitter(protocol)
+        self._spoiled = spoiled
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         if self._cut.is_set():
@@ -91,6 +107,22 @@ class CutStream(trio.abc.Stream):
             raise trio.BrokenResourceError("cut while it was written")
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if self._frames:
+            await trio.lowlevel.checkpoint()
+        while not self._frames:
+            data = await self._receive(max_bytes)
+            if not data or self._splitter is None:
+                return data
+            self._frames.extend(piece.octets for piece in self._splitter.feed(data))
+        self.frames += 1
+        frame = self._frames.popleft()
+        if self.frames - 1 == self._spoiled:
+            frame += b"\xff" * 64
+            self._frames.clear()
+            await self.cut()
+        return frame
+
+    async def _receive(self, max_bytes: int | None) -> bytes:
         data = b""
         async with trio.open_nursery() as nursery:
 

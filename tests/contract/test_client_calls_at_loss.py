@@ -1,13 +1,13 @@
 """Each public call of each client ends in bounded time with its result or its named error, wherever the connection is lost.
 
 The connection comes back. It is lost before the client knows of it, long before the call, or while the call is in flight: after
-some octets of what the call writes, or of what it reads.
+some octets of what the call writes, or of what it reads, or with an answer in one read.
 """
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import trio
@@ -25,6 +25,9 @@ pytestmark = pytest.mark.whole
 
 _LONG: Final = 600.0
 """Seconds of virtual time: more than any wait that a loss may cause."""
+
+_NAMES: Final = {"1.0": "1.0", "0-9-1": "AMQP 0-9-1", "10.3": "AMQ Protocol 10.3", "amqp-fast": "AMQP/Fast"}
+"""The names of the protocols for a ``FrameSplitter``."""
 
 _CALLS: Final = [
     pytest.param(protocol, name, id=f"{protocol} {name}")
@@ -76,6 +79,35 @@ async def cut_at(
         if read is not None:
             stream.limit_reading(read)
         await made(script, name, stage)
+
+
+@pytest.mark.parametrize(("protocol", "name"), _CALLS)
+async def test_call_ends_when_the_connection_is_lost_in_the_read_that_has_an_answer(
+    protocol: str, name: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    script = LOSS_SCRIPTS[protocol]
+    async with staged(script, monkeypatch) as stage:
+        stream = stage.server.streams[-1]
+        stream.read_frames(_NAMES[protocol])
+        await made(script, name, stage)
+        frames = stream.frames
+    for number in range(frames):
+        async with staged(script, monkeypatch) as stage:
+            stage.server.streams[-1].read_frames(_NAMES[protocol], spoiled=number)
+            await made(script, name, stage)
+
+
+@pytest.mark.parametrize("protocol", ["0-9-1", "10.3"])
+async def test_committed_transaction_ends_without_error_when_the_connection_is_lost_with_the_answer(
+    protocol: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    async with staged(LOSS_SCRIPTS[protocol], monkeypatch) as stage:
+        async with stage.connection.open_transaction() as transaction:
+            await transaction.publish("", "q", b"committed")
+            await wait_all_tasks_blocked()
+            stage.server.streams[-1].read_frames(_NAMES[protocol], spoiled=0)
+        queue: Any = stage.container.nodes["q"]
+        assert len(queue) == 1
 
 
 @pytest.mark.parametrize(("protocol", "name"), _CALLS)

@@ -23,6 +23,7 @@ from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.broker.nodes.message_store import MESSAGES
 from trio_amqp10.broker.stores import StoreError
 from trio_amqp10.container import Node, Queue, RefusedError, Topic
+from trio_amqp10.net import read_turns
 
 from .protocols import PROTOCOLS
 from .transaction_scripts import Place, TransactionScript, Work
@@ -409,6 +410,30 @@ async def test_queue_that_makes_its_senders_wait_holds_what_is_committed_sooner_
             while taken < 2:
                 taken += small.purge()
                 await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("kind", ["added", "declared", "by exchange"])
+async def test_queue_that_drops_its_oldest_for_a_commit_loses_none(
+    protocol: ProtocolUnderTest, store: Store | None, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The dead letters take several turns, and a store has them later."""
+    monkeypatch.setattr(read_turns, "_LENGTH", 0.0)
+    async with served(protocol, store) as room:
+        dead = room.container.add_queue("dead", durable=store is not None)
+        if kind == "added":
+            room.container.add_queue("small", max_length=3, overflow="drop-oldest", dead_letter="dead")
+        else:
+            letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+            room.broker.declare_queue("small", {"x-max-length": 3, **letters}, durable=True)
+            room.broker.bind("amq.fanout", "queue", "small")
+        place = Place("amq.fanout", "exchange") if kind == "by exchange" else Place("small")
+        async with room.script.begin(room.port) as work:
+            for number in range(10):
+                await work.send(place, b"%d" % number)
+            assert await work.commit() is True
+        while len(dead) < 7 or room.queue("small").held.bound_for_death:
+            await trio.lowlevel.checkpoint()
+        assert room.lengths("small", "dead") == [3, 7]
 
 
 class Stopping(amqp.MemoryStore):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+import trio
+
 import trio_amqp10 as amqp
 from trio_amqp10 import amqp091, amqp_10_3, amqp_fast
 from trio_amqp10.amqp10.filters import Selector
@@ -113,6 +115,7 @@ KINDS: Final[Mapping[str, Callable[[Stage], None]]] = {
     "many messages given back again and again": lambda stage: stage.fill("long"),
     "many messages acknowledged at once": lambda stage: stage.fill("long"),
     "a connection that ends with many messages unsettled": lambda stage: stage.fill("long"),
+    "a connection that ends with many exclusive queues": lambda stage: stage.fill("long", 1),
     "a purge of many messages": lambda stage: stage.fill("long"),
     "deletions of what has many bindings and messages": Stage.make_doomed,
 }
@@ -193,6 +196,7 @@ def _amqp10(dialect: Literal["1.0", "1.0-draft-2010"]) -> dict[str, Attack | Non
         "many messages given back again and again": client.give_back,
         "many messages acknowledged at once": client.acknowledge,
         "a connection that ends with many messages unsettled": client.leave,
+        "a connection that ends with many exclusive queues": None,  # its queues belong to links
         "a purge of many messages": None,  # the protocol has none
         "deletions of what has many bindings and messages": None,
     }
@@ -343,6 +347,21 @@ async def _leave_fast(stage: Stage) -> None:
         await _take_all_fast(handle)
 
 
+# 0-9-1 and 10.3 -----------------------------------------------------------------------------
+
+
+def _own(dial: Callable[[Stage], AbstractAsyncContextManager[Any]]) -> Attack:
+    async def attack(stage: Stage) -> None:
+        before = len(stage.broker.queues)
+        async with dial(stage) as connection, connection.open_channel() as channel:
+            for number in range(QUEUES):
+                await channel.declare_queue(f"own{number}", exclusive=True)
+        while len(stage.broker.queues) > before:
+            await trio.lowlevel.checkpoint()
+
+    return attack
+
+
 # All ----------------------------------------------------------------------------------------
 
 ATTACKS: Final[Mapping[str, Mapping[str, Attack | None]]] = {
@@ -357,6 +376,7 @@ ATTACKS: Final[Mapping[str, Mapping[str, Attack | None]]] = {
         "many messages given back again and again": _give_back091,
         "many messages acknowledged at once": _acknowledge091,
         "a connection that ends with many messages unsettled": _leave091,
+        "a connection that ends with many exclusive queues": _own(_dial091),
         "a purge of many messages": _purge091,
         "deletions of what has many bindings and messages": _delete091,
     },
@@ -369,6 +389,7 @@ ATTACKS: Final[Mapping[str, Mapping[str, Attack | None]]] = {
         "many messages given back again and again": None,  # a message that was rejected does not come back to its channel
         "many messages acknowledged at once": _acknowledge103,
         "a connection that ends with many messages unsettled": _leave103,
+        "a connection that ends with many exclusive queues": _own(_dial103),
         "a purge of many messages": _purge103,
         "deletions of what has many bindings and messages": _delete103,
     },
@@ -381,6 +402,7 @@ ATTACKS: Final[Mapping[str, Mapping[str, Attack | None]]] = {
         "many messages given back again and again": _give_back_fast,
         "many messages acknowledged at once": _acknowledge_fast,
         "a connection that ends with many messages unsettled": _leave_fast,
+        "a connection that ends with many exclusive queues": None,
         "a purge of many messages": None,
         "deletions of what has many bindings and messages": None,
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,40 @@ def test_class_of_options_refuses_text_as_a_number(cls: Any, name: str) -> None:
         cls(**{name: "7"})
 
 
+@pytest.mark.parametrize(("cls", "name"), CASES, ids=lambda each: getattr(each, "__qualname__", each))
+def test_class_of_options_refuses_a_bool_as_a_number(cls: Any, name: str) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=f"^{name}=True: expected an? (int|number)"):
+        cls(**{name: True})
+
+
+@pytest.mark.parametrize("cls", [amqp.Limits, amqp091.Limits, amqp_fast.Limits])
+@pytest.mark.parametrize("value", [-1, math.nan])
+def test_limits_are_neither_negative_nor_nan(cls: Any, value: float) -> None:
+    for field in fields(cls):
+        if field.type in NUMBERS:
+            named = f"^{field.name}={value}: expected "
+            with pytest.raises((amqp.LocalProtocolError, ValueError), match=named):
+                cls(**{field.name: value})
+
+
+@pytest.mark.parametrize(
+    ("cls", "name", "value"),
+    [
+        (amqp.Limits, "incoming_window", 0),
+        (amqp.Limits, "incoming_window", 2**32),
+        (amqp.Limits, "handle_max", 2**32),
+        (amqp.Limits, "channel_max", 2**16),
+        (amqp.Limits, "max_message_size", 0),
+        (amqp.Limits, "output_soft", 0),
+        (amqp091.Limits, "write_buffer", 0),
+        (amqp_fast.Limits, "write_buffer", 0),
+    ],
+)
+def test_limits_refuse_what_no_connection_works_with(cls: Any, name: str, value: int) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=f"^{name}={value}: expected "):
+        cls(**{name: value})
+
+
 @pytest.mark.parametrize(
     ("call", "name"),
     [
@@ -49,6 +84,12 @@ def test_class_of_options_refuses_text_as_a_number(cls: Any, name: str) -> None:
 def test_call_refuses_text_as_a_number(call: Callable[[], object], name: str) -> None:
     with pytest.raises(amqp.LocalProtocolError, match=f"^{name}='7': expected"):
         call()
+
+
+@pytest.mark.parametrize("value", [-1, math.nan])
+def test_idle_timeout_is_neither_negative_nor_nan(value: float) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=f"^idle_timeout={value}: expected at least 0"):
+        amqp.open_connection("amqp://h", idle_timeout=value)
 
 
 async def test_receiver_refuses_text_as_credit() -> None:

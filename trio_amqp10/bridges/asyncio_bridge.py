@@ -101,9 +101,15 @@ class Bridge:
     async def outcome(self, sent: PostedMessage, seconds: float | None) -> Outcome | None:
         """Wait for the outcome of a message. Cancelled: nothing is lost."""
         done: asyncio.Future[Outcome | None] = self.check().create_future()
-        self.portal.post(partial(sent.ask, partial(self.reply, done)))
-        async with _within(seconds):
-            return await done
+        report = partial(self.reply, done)
+        self.portal.post(partial(sent.ask, report))
+        try:
+            async with _within(seconds):
+                return await done
+        except (asyncio.CancelledError, trio.TooSlowError):
+            with suppress(trio.ClosedResourceError):
+                self.portal.post(partial(sent.forget, report))
+            raise
 
     async def run_sync(self, function: Callable[[], T]) -> T:
         """Call ``function()`` in trio's thread. Cancelled: it is called anyway."""

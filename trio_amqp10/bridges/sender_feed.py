@@ -64,6 +64,11 @@ class PostedMessage:
         if self.delivery is not None or self._failure is not None:
             self.look()
 
+    def forget(self, report: Report[Outcome]) -> None:
+        """Do not call ``report`` any more, which was given to ``ask``."""
+        if self._reports is not None and report in self._reports:
+            self._reports.remove(report)
+
     def sent(self, delivery: OutgoingDelivery) -> None:
         """Note that it was sent just now."""
         self.delivery = delivery

@@ -59,12 +59,12 @@ class TransactionInlet:
     Attributes:
         peer: as given.
         pair: identifies the inlet.
+        is_committed: whether the transaction has succeeded.
         octets: the size of the messages that wait.
     """
 
     __slots__ = (
         "_clock",
-        "_committed",
         "_fail_transaction",
         "_failures",
         "_gone",
@@ -74,6 +74,7 @@ class TransactionInlet:
         "_taken",
         "_waiting",
         "_watermark",
+        "is_committed",
         "octets",
         "pair",
         "peer",
@@ -94,7 +95,8 @@ class TransactionInlet:
         self._clock = clock
         self._watermark = watermark
         self._fail_transaction = fail_transaction
-        self._open = self._committed = self._gone = False
+        self.is_committed: bool = False
+        self._open = self._gone = False
         self._waiting: deque[tuple[Arrival, int]] = deque()
         self._taken: deque[tuple[Arrival, int]] = deque()
         """Messages that the node has taken, from the first unanswered one on."""
@@ -134,7 +136,7 @@ class TransactionInlet:
                 taken.popleft()
             taken.append(self._next())
             return taken[-1][0]
-        if self._committed and not self._waiting:
+        if self.is_committed and not self._waiting:
             self._node.remove_inlet(self)
         return None
 
@@ -149,7 +151,7 @@ class TransactionInlet:
         Before this call, the node has refused the messages that it took last.
         """
         self._gone = self._gone or condition == Condition.RESOURCE_DELETED
-        if not self._committed:
+        if not self.is_committed:
             # The messages have provisional outcomes of accepted, which the commit cannot change (4.4.4).
             self._fail_transaction(Condition.TRANSACTION_ROLLBACK, f"{self._node.address!r} is gone")
         elif self._gone:
@@ -174,7 +176,7 @@ class TransactionInlet:
 
     def commit(self) -> None:
         """Give the messages to the node, now or later."""
-        self._open = self._committed = True
+        self._open = self.is_committed = True
         if self._gone:
             self._release()
         elif self._waiting:

@@ -748,7 +748,7 @@ class Container(HandlerDecorators):
         """
         if peer.open:
             self._connections.part(peer, self._timers)
-            peer.ended()
+            current_turns().run(peer.ended)  # A peer may leave much behind.
             self.check_idle(peer)
 
     def _join(self, runner: TaskRunner | ConnectedPeer, nursery: trio.Nursery) -> None:

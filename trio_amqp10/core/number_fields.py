@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from functools import cache
+from math import inf
 from typing import Any, Final, cast
 
 from .errors import LocalProtocolError
@@ -18,7 +19,7 @@ _DECLARED: Final = {
 
 
 def check_numbers(options: Any) -> None:
-    """Check that each field declared as ``int`` or ``float`` is a number.
+    """Check that each field declared as ``int`` or ``float`` is a number, and no bool.
 
     None is accepted if it is declared.
 
@@ -27,8 +28,20 @@ def check_numbers(options: Any) -> None:
     """
     for name, (method, optional, expected) in _number_fields(options.__class__):
         value: Any = getattr(options, name)
-        if not (hasattr(value, method) or (optional and value is None)):
+        is_number = hasattr(value, method) and value.__class__ is not bool
+        if not (is_number or (optional and value is None)):
             raise LocalProtocolError(f"{name}={value!r}: expected {expected}")
+
+
+def check_range(name: str, value: float | None, least: float, most: float = inf) -> None:
+    """Check that an option is None or in this range, so that it is not NaN.
+
+    Raises:
+        LocalProtocolError: it is not.
+    """
+    if value is not None and not least <= value <= most:
+        expected = f"at least {least}" if most == inf else f"{least} to {most}"
+        raise LocalProtocolError(f"{name}={value!r}: expected {expected}")
 
 
 @cache

@@ -152,6 +152,10 @@ class _Single:
     def pair(self) -> object:
         return self._inlet.pair
 
+    @property
+    def is_committed(self) -> bool:
+        return self._inlet.is_committed
+
     def take(self) -> Arrival | None:
         arrival, self._arrival = self._arrival, None
         return arrival

@@ -264,9 +264,10 @@ class Peer:
         else:
             self.pump.cancel()
 
-    def close(self, code: int, text: str) -> None:
-        """End the connection with a reply code."""
-        self.engine.close(trio.current_time(), code, text)
+    def close(self, code: int, text: str, cause: Method | None = None) -> None:
+        """End the connection with a reply code, because of a method if one is given."""
+        ids = () if cause is None else (cause.plan.class_id, cause.plan.method_id)
+        self.engine.close(trio.current_time(), code, text, *ids)
         self.pump.wake_writer()
         self.broker.gone(self)
 

@@ -38,8 +38,8 @@ def test_properties_that_cannot_be_are_refused(properties: Any, fields: Any, why
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        ("text", r"body='text': expected bytes, not str: encode it, as in body\.encode\(\)"),
-        ({"a": 1}, r"body=\{'a': 1\}: expected bytes, not dict: encode it, as in json\.dumps"),
+        ("text", r"body='text': expected bytes, not str; encode it first, as body\.encode\(\)"),
+        ({"a": 1}, r"body=\{'a': 1\}: expected bytes, not dict; encode it first, as json\.dumps"),
         (None, "body=None: expected bytes, not NoneType"),
     ],
 )

@@ -421,3 +421,27 @@ async def test_changes_report_failed_attempts_where_asked_for(
         await trio.sleep(60)
         assert [(await every.__anext__()).kind for _ in range(3)] == ["lost", "failed", "restored"]
         assert [(await few.__anext__()).kind for _ in range(2)] == ["lost", "restored"]
+
+
+async def test_request_for_which_the_server_closes_the_connection_is_not_sent_again(
+    connected: Any, autojump_clock: MockClock
+) -> None:
+    async with connected(reconnect=True) as (broker, connection), connection.open_channel() as channel:
+        queue = await channel.declare_queue("q")
+        broker.peers[0].mute = True
+        async with trio.open_nursery() as nursery:
+
+            async def close() -> None:
+                await wait_all_tasks_blocked()
+                broker.peers[0].close(541, "INTERNAL_ERROR", spec.QueuePurge())
+
+            nursery.start_soon(close)
+            nursery.start_soon(
+                channel.declare_exchange, "x", "direct"
+            )  # another request, which is sent again
+            with pytest.raises(amqp091.ConnectionClosedError) as caught:
+                await queue.purge()
+        assert (caught.value.code, caught.value.method) == (541, "queue.purge")
+        assert broker.log.count("queue.purge") == 1
+        assert await queue.purge() == 0
+        assert list(broker.exchanges) == ["x"]

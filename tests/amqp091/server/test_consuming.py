@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
 
+from tests.meter import steps
 from trio_amqp10 import SqliteStore
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.amqp091.server.consuming import Consuming
 from trio_amqp10.amqp091.server.protocol import Amqp091
 from trio_amqp10.container import Container
 
@@ -235,6 +238,15 @@ async def test_consumer_that_knows_no_cancel_by_the_server_is_not_told() -> None
         await filled(client)
         await consuming(client)
         assert (await client.ask(spec.QueueDelete(queue="q"))).name == "queue.delete-ok"
+
+
+def test_next_consumer_costs_the_same_however_many_there_are() -> None:
+    def cost(consumers: int) -> int:
+        node: Any = SimpleNamespace(outlets=[SimpleNamespace(copying=False) for _ in range(consumers)])
+        assert not Consuming.is_taken(node, exclusive=False)
+        return steps(lambda: Consuming.is_taken(node, exclusive=False))
+
+    assert cost(100) == cost(1)
 
 
 async def test_exclusive_consumer_is_refused_beside_others_and_keeps_others_out() -> None:

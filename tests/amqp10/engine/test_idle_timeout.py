@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from trio_amqp10.amqp10.engine.idle_timeout import IdleTimeout
 
 
 @pytest.mark.parametrize(
-    ("threshold", "milliseconds"), [(None, None), (60.0, 30_000), (0.001, 1), (1e7, 0xFFFFFFFF)]
+    ("threshold", "milliseconds"),
+    [(None, None), (60.0, 30_000), (0.001, 1), (1e7, 0xFFFFFFFF), (math.inf, 0xFFFFFFFF)],
 )
 def test_idle_announces_half_of_its_threshold_as_a_uint(
     threshold: float | None, milliseconds: int | None

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
-from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair
+from trio.testing import MockClock, lockstep_stream_pair, memory_stream_pair, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from trio_amqp10.testing import open_container
 
-from .helpers import acceptor, idle
+from .helpers import Node, acceptor, idle, served
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.connection import Connection
@@ -356,4 +357,54 @@ async def test_service_is_gone_within_a_second_when_it_is_cancelled_at_any_check
         assert instrument is not None
         if instrument.left > 0:
             return
+    raise AssertionError("it never came to its end")
+
+
+async def leave_and_be_cancelled(link: Any) -> None:
+    """Leave a block whose message gets no outcome, which is waited for, and be cancelled there."""
+    with trio.move_on_after(1) as scope:
+        async with link as sender:
+            await sender.transmit("ignore")
+    assert scope.cancelled_caught
+
+
+async def test_link_is_closed_when_leaving_its_block_is_cancelled(autojump_clock: MockClock) -> None:
+    async with served(Node().handle) as conn:
+        await leave_and_be_cancelled(conn.open_sender("q"))
+        await wait_all_tasks_blocked()
+        assert not len(conn.engine.names)
+
+
+async def test_link_of_the_peer_is_closed_when_leaving_its_block_is_cancelled(
+    autojump_clock: MockClock,
+) -> None:
+    async def handle(conn: Connection) -> None:
+        async for link in conn.incoming_links():
+            assert isinstance(link, amqp.IncomingSender)
+            await leave_and_be_cancelled(link.accept())
+
+    async with served(handle) as conn, conn.open_receiver("q") as receiver:
+        await receiver.receive()
+        with pytest.raises(amqp.LinkDetachedError):
+            await receiver.receive()
+
+
+async def test_transaction_leaves_no_link_when_it_is_cancelled_at_any_checkpoint(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_container() as container, container.connect() as conn:
+        for step in range(1, 50):
+            scope = trio.CancelScope()
+            instrument = CancelAtStep(step, scope)
+            trio.lowlevel.add_instrument(instrument)
+            try:
+                with scope:
+                    async with conn.open_transaction():
+                        pass
+            finally:
+                trio.lowlevel.remove_instrument(instrument)
+            await wait_all_tasks_blocked()
+            assert not len(conn.engine.names), step
+            if instrument.left > 0:
+                return
     raise AssertionError("it never came to its end")

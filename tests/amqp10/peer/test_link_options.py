@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from trio_amqp10.amqp10.peer.link_options import settle_modes
+from trio_amqp10.amqp10.peer.link_options import OpeningOptions, settle_modes
 
 from .helpers import answer_attach, both, dialled, opening, served
 
@@ -122,12 +122,86 @@ async def test_settle_modes_of_the_standard_may_be_given(autojump_clock: MockClo
                 properties={"p": 1},
                 capabilities="queue",
                 source=amqp.Source(address="here"),
-                target=amqp.Target(address="there", timeout=7),
+                target=amqp.Target(timeout=7),
             ).__aenter__()
         # What the scripted peer answered is in its transcript: it echoed what it was sent.
         said = "\n".join(peer.inbox.transcript)
-        for part in ("snd_settle_mode=1", "rcv_settle_mode=1", "there", "here", "queue", "'p': 1"):
+        for part in (
+            "snd_settle_mode=1",
+            "rcv_settle_mode=1",
+            "'address': 'q', 'timeout': 7",
+            "here",
+            "queue",
+            "'p': 1",
+        ):
             assert part in said
+
+
+FILTER = {"f": amqp.Described(amqp.Symbol("apache.org:selector-filter:string"), "n > 0")}
+NEVER = {"durable": True, "expiry_policy": "never", "expiry_timeout": 6.5}
+KEPT = {"durable": amqp.TerminusDurability.UNSETTLED_STATE, "expiry_policy": "never", "timeout": 7}
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "expected"),
+    [
+        ({"filter": FILTER}, NEVER, {"address": "q", "filter": FILTER, **KEPT}),
+        (
+            {"address": "q", "capabilities": ("topic",)},
+            NEVER,
+            {"address": "q", "capabilities": ("topic",), **KEPT},
+        ),
+        ({"filter": FILTER}, {}, {"address": "q", "filter": FILTER}),
+        (KEPT, {}, {"address": "q", **KEPT}),
+        (KEPT, NEVER, {"address": "q", **KEPT}),
+        ({"timeout": 7}, {"durable": False}, {"address": "q", "timeout": 7}),
+        ({"timeout": 7}, {"durable": True, "expiry_policy": "never"}, {"address": "q", **KEPT}),
+    ],
+)
+@both
+def test_terminus_that_is_given_gets_what_it_lacks_from_the_options(
+    kind: str, given: dict[str, Any], options: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    name, made = ("source", amqp.Source) if kind == "receiver" else ("target", amqp.Target)
+    if kind == "sender":  # only a source has a filter
+        given, expected = ({k: v for k, v in each.items() if k != "filter"} for each in (given, expected))
+    addresses = ("q", None) if kind == "receiver" else (None, "q")
+    options = {**options, name: made(**given)}
+    link = OpeningOptions(address="q", **options).for_link(False, *addresses)
+    assert getattr(link, name) == made(**expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "said"),
+    [
+        ({"address": "other"}, {}, "address='q' and .* with the address 'other': expected one of them"),
+        (
+            {"timeout": 7},
+            {"expiry_timeout": 8},
+            "expiry_timeout=8 and .* with timeout=7: expected one of them",
+        ),
+        (
+            KEPT,
+            {"expiry_policy": "link-detach"},
+            "expiry_policy='link-detach' and .* with expiry_policy=never:",
+        ),
+        (KEPT, {"durable": amqp.TerminusDurability.CONFIGURATION}, "durable=.* and .* with durable=2:"),
+        ({"dynamic": True}, {}, "chooses the address"),
+    ],
+)
+@both
+async def test_terminus_and_options_that_contradict_each_other_are_refused(
+    kind: str, given: dict[str, Any], options: dict[str, Any], said: str, autojump_clock: MockClock
+) -> None:
+    async with dialled() as (conn, peer):
+        with pytest.raises(amqp.LocalProtocolError, match=said):
+            if kind == "sender":
+                conn.open_sender("q", target=amqp.Target(**given), **options)
+            else:
+                conn.open_receiver("q", source=amqp.Source(**given), **options)
+        await wait_all_tasks_blocked()
+        await conn.aclose()
+        await peer.expect("close")
 
 
 @pytest.mark.parametrize(

@@ -147,3 +147,23 @@ def test_address_that_is_taken_is_named() -> None:
         amqp.LocalProtocolError, match="queue 'orders' exists already: choose another address"
     ):
         container.add_queue("orders")
+
+
+@pytest.mark.parametrize("credit", [1.5, True, "3", None, -1])
+async def test_credit_that_is_no_number_of_messages_changes_nothing(
+    conn: amqp.Connection, credit: Any
+) -> None:
+    async with conn.open_receiver("q", credit=0) as receiver, conn.open_sender("q") as sender:
+        with pytest.raises(amqp.LocalProtocolError, match=r"set_credit\(.*at least 0"):
+            receiver.set_credit(credit)
+        await sender.send("still usable")
+        assert (await receiver.receive()).message.body == "still usable"
+
+
+@pytest.mark.parametrize("most", [0, 1.5, "3", None])
+async def test_number_of_messages_that_is_none_takes_no_message(conn: amqp.Connection, most: Any) -> None:
+    async with conn.open_receiver("q") as receiver, conn.open_sender("q") as sender:
+        await sender.send("there")
+        with pytest.raises(amqp.LocalProtocolError, match=r"receive_many\(.*at least 1"):
+            await receiver.receive_many(most)
+        assert (await receiver.receive()).message.body == "there"

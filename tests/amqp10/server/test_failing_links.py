@@ -120,6 +120,7 @@ class Out:
 
 class In:
     key = "in"
+    is_committed = False
 
     def __init__(self) -> None:
         self.peer = SimpleNamespace(container_id="from", identity=None)

@@ -431,3 +431,25 @@ async def test_server_that_is_silent_in_its_handshake_of_tls_is_given_up(
         async with amqp_fast.open_connection("amqp-fasts://server", limits=limits):
             raise AssertionError
     assert trio.current_time() == 3
+
+
+async def test_message_that_came_in_the_read_of_the_loss_is_dropped_and_comes_again(
+    server: Redialled, container: Container, autojump_clock: MockClock
+) -> None:
+    async with (
+        connected() as connection,
+        connection.open_channel() as channel,
+        channel.open_handle("q") as handle,
+    ):
+        await handle.consume()
+        server.streams[-1].read_frames("AMQP/Fast", spoiled=0)
+        async with amqp_fast.open_connection(URL) as other, other.open_channel() as its:
+            async with its.open_handle("q") as sender:
+                await sender.send(b"once")
+            delivery = await handle.receive()
+            assert delivery.redelivered
+            delivery.ack()
+            await wait_all_tasks_blocked()
+            queue: Any = container.nodes["q"]
+            assert not len(queue)
+            assert not handle.buffered

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trio
 
+from tests.meter import steps
 from trio_amqp10.broker.exchanges.faults import LockedError, PreconditionError
 from trio_amqp10.container.container import Container
 
@@ -46,6 +47,19 @@ def test_exclusive_queue_is_for_its_connection_alone() -> None:
     them.disown(ONE)
     assert list(them.queues) == ["for all"]
     assert not list(them.bindings)
+
+
+def test_end_of_a_connection_costs_the_same_however_many_queues_others_have() -> None:
+    def cost(others: int) -> int:
+        them = broker()
+        for number in range(others):
+            them.declare_queue(f"q{number}", exclusive=True, peer=OTHER)
+        them.declare_queue("q", exclusive=True, peer=ONE)
+        found = steps(lambda: them.disown(ONE))
+        assert len(them.queues) == others
+        return found
+
+    assert cost(100) == cost(0)
 
 
 def test_auto_delete_queue_goes_with_its_last_consumer_if_it_had_one() -> None:

@@ -53,6 +53,21 @@ async def test_dead_letter_that_cannot_be_stored_stays_where_it_was(tmp_path: Pa
         assert await bodies(receiver, 1) == ["x"]
 
 
+async def test_queue_keeps_its_bound_while_its_dead_letters_go_to_the_disk() -> None:
+    container = fanned(MemoryStore(), "dead")
+    assert container.broker is not None
+    rules = {"x-dead-letter-exchange": "amq.fanout", "x-max-length": 3, "x-overflow": "drop-head"}
+    queue, _ = container.broker.declare_queue("q", rules)
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await wait_all_tasks_blocked()
+        for _ in range(2):
+            sent = [sender.send_nowait(amqp.Message("x", durable=True)) for _ in range(6)]
+            assert [await each.outcome() for each in sent] == [amqp.Accepted()] * 6
+            await wait_all_tasks_blocked()
+            assert len(queue) == 3
+        assert len(queue_of(container, "dead")) == 9
+
+
 async def test_dead_letters_wait_for_room_behind_their_exchange() -> None:
     container, them = bounded("dead")
     source, _ = them.declare_queue("q", {"x-dead-letter-exchange": "amq.fanout"})

@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies, fill, two
 from trio_amqp10.amqp10.server.native_message import content_of_message
+from trio_amqp10.amqp10.spec.messaging import Accepted
 from trio_amqp10.amqp10.wire.pair_map import PairMap
 from trio_amqp10.amqp10.wire.values import Symbol
 from trio_amqp10.container import Container, Queue, QueuePolicy
@@ -124,6 +125,51 @@ async def test_message_that_has_to_make_room_goes_to_the_dead_letters() -> None:
         letters = [await told(conn) for _ in range(2)]
         assert [each.body for each in letters] == [0, 1]
         assert letters[0].annotations["x-opt-deadletter-reason"] == "overflow"
+
+
+@pytest.mark.parametrize("limit", [{"max_length": 3}, {"max_octets": 360}])
+@pytest.mark.parametrize("bound", ["held", "ready"])
+@pytest.mark.parametrize("letters", [{}, {"dead_letter": "dead"}])
+async def test_messages_that_come_faster_than_the_store_writes_make_room_for_each_other(
+    limit: dict[str, Any], bound: Any, letters: dict[str, Any]
+) -> None:
+    container = Container(store=amqp.MemoryStore())
+    dead = container.add_queue("dead")
+    queue = container.add_queue("q", overflow="drop-oldest", bound=bound, **limit, **letters)
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        sent = [
+            await sender.transmit(amqp.Message(bytes([number]) * 120, durable=True)) for number in range(9)
+        ]
+        for each in sent:
+            await each.wait_settled()
+        assert {type(each.state) for each in sent} == {Accepted}
+        await wait_all_tasks_blocked()
+        assert (queue.figures["dropped"], len(dead), queue.held.bound_for_death) == (
+            6,
+            6 if letters else 0,
+            0,
+        )
+        async with conn.open_receiver("q") as receiver:
+            assert [body[0] for body in await bodies(receiver, 3)] == [6, 7, 8]
+
+
+@pytest.mark.parametrize("address", ["topic", "/exchanges/amq.fanout"])
+async def test_letter_that_waits_for_room_elsewhere_lets_its_queue_drop_no_more(address: str) -> None:
+    container = Container()
+    container.add_topic("topic", max_backlog=1, overflow="wait")
+    container.add_queue("bound", max_length=1, overflow="wait")
+    container.add_broker().bind("amq.fanout", "queue", "bound")
+    queue = container.add_queue("q", dead_letter=address, max_length=1, overflow="drop-oldest")
+    letters = "topic" if address == "topic" else "bound"
+    async with container.connect() as conn, conn.open_receiver(letters, credit=0) as receiver:
+        await fill(conn, "q", 1, 2)
+        for _ in range(2):
+            with pytest.raises(amqp.DeliveryRejectedError):
+                await fill(conn, "q", 3)
+        receiver.grant(2)
+        assert await bodies(receiver, 2) == [1, 2]
+        await fill(conn, "q", 4)
+        assert (len(queue), queue.figures["dropped"]) == (1, 2)
 
 
 async def test_message_that_a_full_queue_rejects_goes_to_the_dead_letters_too() -> None:
@@ -395,7 +441,7 @@ def test_queue_in_no_container_has_no_dead_letters(caplog: pytest.LogCaptureFixt
     queue = Queue("q", policy=QueuePolicy(dead_letter="dead", max_length=1, overflow="drop-oldest"))
     for number in range(2):
         queue.put(content_of_message(amqp.Message(number)), None)
-    assert queue._make_room()
+    assert queue._make_room(1)
     assert "in no container" in caplog.text
     assert len(queue) == 0
 

@@ -12,7 +12,9 @@ from tests.container.helpers import bodies, fill, two
 from trio_amqp10.amqp10.peer.errors import DeliveryRejectedError, LinkRefusedError, TransactionRolledBackError
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.amqp10.spec.messaging import Source
+from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container, Queue, QueuePolicy, RefusedError
+from trio_amqp10.container.management import ManagementError
 from trio_amqp10.core.errors import LocalProtocolError
 
 BROWSE = Source(address="q", distribution_mode="copy")
@@ -128,6 +130,149 @@ async def test_transaction_that_holds_more_than_a_rejecting_queue_has_room_for_i
             for number in range(2):
                 await sender.send(number, transaction=txn)
         assert len(queue) == 3
+
+
+@pytest.mark.parametrize("stored", [False, True])
+async def test_transaction_is_rolled_back_if_a_queue_can_drop_nothing_for_it(stored: bool) -> None:
+    container = Container(store=MemoryStore() if stored else None)
+    queue = container.add_queue("q", max_length=2, overflow="drop-oldest")
+    container.add_queue("from")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await fill(conn, "q", 1, 2)
+        await fill(conn, "from", "moved")
+        async with conn.open_receiver("q", credit=0) as receiver:
+            held = [await receiver.receive() for _ in range(2)]
+            with pytest.raises(TransactionRolledBackError):
+                async with conn.open_transaction() as txn:
+                    await sender.send(3, transaction=txn)
+            with pytest.raises(ManagementError, match="no room"):
+                await container.management.move("from", "q")
+            assert (len(queue), len(container.find("from"))) == (2, 1)  # type: ignore[arg-type]
+            held[0].accept()
+            await wait_all_tasks_blocked()
+            assert await container.management.move("from", "q") == 1
+            held[1].accept()
+            assert await bodies(receiver, 1) == ["moved"]
+
+
+@pytest.mark.parametrize("overflow", ["reject", "drop-oldest"])
+async def test_messages_of_a_commit_that_wait_are_held_if_the_queue_changes_its_mind(overflow: Any) -> None:
+    container = Container()
+    queue = container.add_queue("q", max_length=2, overflow="wait")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await fill(conn, "q", 1, 2)
+        async with conn.open_receiver("q", credit=0) as receiver:
+            held = [await receiver.receive() for _ in range(2)]
+            async with conn.open_transaction() as txn:
+                for number in (3, 4):
+                    await sender.send(number, transaction=txn)
+            assert len(queue) == 2  # the others wait for room
+            await container.management.set_queue("q", overflow=overflow)
+            for each in held:
+                each.accept()
+                await wait_all_tasks_blocked()
+            assert len(queue) + queue.figures["dropped"] == 2
+            assert queue.figures["refused"] == 0
+
+
+async def test_transaction_that_waiting_consumers_could_hold_needs_room_for_all_of_it() -> None:
+    container = Container()
+    queue = container.add_queue("q", max_length=2, overflow="drop-oldest")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+
+        async def send(count: int) -> None:
+            async with conn.open_transaction() as txn:
+                for number in range(count):
+                    await sender.send(number, transaction=txn)
+
+        await send(5)
+        assert (len(queue), queue.figures["dropped"]) == (2, 3)
+        queue.purge()
+        async with conn.open_receiver("q", credit=9) as receiver:
+            with pytest.raises(TransactionRolledBackError, match="no room for 3"):
+                await send(3)
+            await send(2)
+            assert await bodies(receiver, 2) == [0, 1]
+
+
+async def test_transaction_needs_room_for_all_messages_of_a_group_that_a_consumer_has() -> None:
+    container = Container()
+    queue = container.add_queue("q", max_length=2, overflow="drop-oldest", grouped=True)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q", credit=0) as receiver,
+    ):
+        await fill(conn, "q", amqp.Message(0, group_id="g"))
+        await receiver.receive()
+        with pytest.raises(TransactionRolledBackError, match="no room for 2"):
+            async with conn.open_transaction() as txn:
+                for number in range(2):
+                    await sender.send(amqp.Message(number, group_id="g"), transaction=txn)
+        assert len(queue) == 1
+
+
+async def test_transaction_has_room_where_all_others_are_on_their_way_to_the_disk() -> None:
+    container = Container(store=MemoryStore())
+    queue = container.add_queue("q", durable=True, max_length=2, overflow="drop-oldest")
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await wait_all_tasks_blocked()
+        async with conn.open_transaction() as txn:
+            for number in range(5):
+                await sender.send(number, transaction=txn)
+            others = [sender.send_nowait(number) for number in range(5, 9)]
+        assert [await each.outcome() for each in others] == [amqp.Accepted()] * 4
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.figures["dropped"]) == (2, 7)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("rules", [{"bound": "ready", "max_length": 1}, {"max_length": 0}])
+async def test_transaction_of_any_length_has_room_where_what_is_leased_does_not_count(
+    rules: dict[str, Any], waits: bool
+) -> None:
+    container = Container()
+    queue = container.add_queue("q", overflow="drop-oldest", **rules)
+    async with (
+        container.connect() as conn,
+        conn.open_sender("q") as sender,
+        conn.open_receiver("q", credit=9 if waits else 0) as receiver,
+    ):
+        await wait_all_tasks_blocked()
+        async with conn.open_transaction() as txn:
+            for number in range(4):
+                await sender.send(number, transaction=txn)
+        if waits:
+            assert await bodies(receiver, 4) == [0, 1, 2, 3]
+        else:
+            assert queue.figures["dropped"] == 4 - rules["max_length"]
+
+
+@pytest.mark.parametrize("dead_letter", [None, "dead"])
+@pytest.mark.parametrize("bound", ["held", "ready"])
+@pytest.mark.parametrize("together", [False, True])
+async def test_messages_on_their_way_to_the_disk_are_dropped_for_newer_ones(
+    together: bool, bound: Any, dead_letter: str | None
+) -> None:
+    container = Container(store=MemoryStore())
+    container.add_queue("dead", durable=True)
+    queue = container.add_queue(
+        "q", durable=True, max_length=3, overflow="drop-oldest", bound=bound, dead_letter=dead_letter
+    )
+    async with container.connect() as conn, conn.open_sender("q") as sender:
+        await wait_all_tasks_blocked()
+        if together:
+            outcomes = [await each.outcome() for each in [sender.send_nowait(n) for n in range(10)]]
+        else:
+            outcomes = [await (await sender.transmit(n)).outcome() for n in range(10)]
+        assert outcomes == [amqp.Accepted()] * 10
+        await wait_all_tasks_blocked()
+        assert (len(queue), queue.figures["dropped"], queue.figures["refused"]) == (3, 7, 0)
+        async with conn.open_receiver("q") as receiver:
+            assert await bodies(receiver, 3) == [7, 8, 9]
+        if dead_letter is not None:
+            async with conn.open_receiver(dead_letter) as receiver:
+                assert await bodies(receiver, 7) == list(range(7))
 
 
 async def test_transaction_that_holds_too_many_octets_for_a_rejecting_queue_is_rolled_back() -> None:

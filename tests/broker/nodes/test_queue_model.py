@@ -18,6 +18,7 @@ class In:
     """An inlet with what is pushed to it."""
 
     peer = SimpleNamespace(container_id="from", identity=None)
+    is_committed = False
 
     def __init__(self) -> None:
         self.arrivals: list[Any] = []

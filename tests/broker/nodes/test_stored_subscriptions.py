@@ -99,6 +99,19 @@ async def test_message_that_is_read_to_make_room_weighs_by_itself(monkeypatch: p
     assert await received(container, for_good(), 6) == [*"123456"]
 
 
+async def test_topic_that_drops_keeps_the_latest_of_those_that_go_to_the_disk_together() -> None:
+    store = MemoryStore()
+    container, topic = made(store, max_backlog=3, overflow="drop-oldest")
+    await subscribe(container, for_good())
+    async with container.connect() as conn, conn.open_sender("news") as sender:
+        await wait_all_tasks_blocked()
+        for each in [sender.send_nowait(durable(f"{number}")) for number in range(8)]:
+            assert await each.outcome() == amqp.Accepted()
+    (subscription,) = topic.subscriptions.values()
+    assert len(subscription) == 3
+    assert await received(container, for_good(), 3) == [*"567"]
+
+
 async def test_durable_subscription_keeps_its_filter_when_the_container_starts_again() -> None:
     store = MemoryStore()
     container, _ = made(store)

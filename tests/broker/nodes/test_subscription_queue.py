@@ -89,6 +89,23 @@ async def test_lasting_subscription_gathers_messages_while_nobody_is_attached() 
         assert not topic.subscriptions, "closed, not detached"
 
 
+async def test_subscription_with_a_filter_lasts_as_its_options_say() -> None:
+    container, _ = with_topic()
+    selector = amqp.Described(amqp.Symbol("apache.org:selector-filter:string"), "n > 1")
+    options: dict[str, Any] = {"source": Source(filter={"s": selector}), "name": "news"}
+    options |= {"durable": True, "expiry_policy": "never", "credit": 0}
+    async with container.connect(container_id="me") as mine:
+        async with mine.open_receiver("t", **options) as receiver:
+            answer = receiver.remote.source
+            assert (answer.address, answer.expiry_policy, answer.durable) == ("t", "never", 2)
+            await receiver.detach()
+        for n in (1, 2):
+            await container.send("t", amqp.Message(n, application_properties={"n": n}))
+        async with mine.open_receiver("t", **options) as receiver:
+            receiver.grant(2)
+            assert [each.message.body for each in await receiver.drain()] == [2]
+
+
 async def test_lasting_subscription_is_kept_where_the_connection_is_lost() -> None:
     container, topic = with_topic()
     async with container.connect() as other:

@@ -10,7 +10,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.errors import LinkDetachedError, LinkRefusedError
 from trio_amqp10.amqp10.spec.messaging import Source
-from trio_amqp10.amqp10.wire.values import Described, Int, Symbol, Timestamp, UInt
+from trio_amqp10.amqp10.wire.values import Array, Described, Int, Symbol, Timestamp, UInt
 from trio_amqp10.testing.azure_emulator import EntityOptions
 
 from .helpers import ask, bus_of, locking, open_client, put, wall
@@ -58,6 +58,32 @@ async def test_receiver_has_the_messages_of_its_session_and_nobody_else_does(
                 assert [(await other.receive()).message.body for _ in range(2)] == [1, 2]
         async with session(conn, None) as again:  # what was not settled has not failed
             assert (await again.receive()).message.delivery_count == 0
+
+
+async def test_deferred_message_of_a_session_is_for_the_receiver_of_that_session(
+    autojump_clock: MockClock,
+) -> None:
+    bus = bus_of(s=SESSIONS)
+    async with open_client(bus) as conn:
+
+        async def take(**more: Any) -> Any:
+            wish = {"sequence-numbers": Array([1], "long"), "receiver-settle-mode": 1, **more}
+            return await ask(conn, "s", "receive-by-sequence-number", wish)
+
+        await put(conn, "s", *of("x", 1), *of("y", 2))
+        async with session(conn, "x") as receiver, session(conn, "y"):
+            delivery = await receiver.receive()
+            delivery.modify(undeliverable_here=True)
+            await delivery.wait_settled()
+            assert await take() == (400, "com.microsoft:argument-error")
+            assert await take(**{"session-id": "y"}) == (404, "com.microsoft:message-not-found")
+            status, body = await take(**{"session-id": "x"})
+            assert (status, len(body["messages"])) == (200, 1)
+        assert await take(**{"session-id": "x"}) == (410, "com.microsoft:session-lock-lost")
+        assert bus.entities["s"].messages.locked == 0, "the lock has ended with that of the session"
+        async with session(conn, "x"):
+            status, body = await take(**{"session-id": "x"})
+            assert (status, len(body["messages"])) == (200, 1)
 
 
 async def test_lock_on_a_session_ends_with_its_time_unless_renewed(autojump_clock: MockClock) -> None:

@@ -8,6 +8,7 @@ connection uses.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
@@ -23,7 +24,7 @@ from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
 
 from .delivery import DeliveryBase
-from .errors import DeliveryLostError, ReturnedMessage, channel_closed
+from .errors import ConnectionClosedError, DeliveryLostError, ReturnedMessage, channel_closed
 from .reply import Reply, TransportLostError
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
     While a connection that reconnects is down, calls wait until it is back. A call sends its request once,
     unless the connection is lost before the answer, and restored: then the call sends the request again, so
     the server may carry it out twice. If that makes a difference, the documentation of the call describes it.
+    If the server closed the connection because of the request, the call raises ``ConnectionClosedError``, and
+    the connection is restored without it.
 
     Attributes:
         connection: its connection.
@@ -125,12 +128,10 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
         connection.channels[self] = None
         connection.expect()
         try:
-            for reply in self.attach():
-                try:
+            with contextlib.suppress(TransportLostError):
+                for reply in self.attach():
                     await reply.result()
-                except TransportLostError:
-                    await self._until_usable()
-                    return
+            await self._until_usable()  # the transport may be lost with the last answer
         finally:
             connection.expect_no_more()
 
@@ -249,8 +250,8 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             raise fresh_copy(self._failure)
 
     def note_raised(self) -> None:
-        """Note that a call raised the channel's failure, so that ``leave`` does not."""
-        self._failure_was_raised = True
+        """Note that a call raised the failure, if there is one: ``leave`` does not."""
+        self._failure_was_raised = self._failure is not None
 
     # -- requests ---------------------------------------------------------------------------
 
@@ -683,8 +684,20 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
             return
         for consumer in self._consumers.values():
             consumer.on_lost()
+        self._fail_causes()
         self._fail_replies(TransportLostError("the transport was lost"))
         self.wake()
+
+    def _fail_causes(self) -> None:
+        """Fail the requests that the server names as the cause of its close.
+
+        See 0-9-1, connection.close. Sent again, they would end the next connection too.
+        """
+        loss = self.connection.loss
+        if isinstance(loss, ConnectionClosedError) and loss.method is not None:
+            for method, reply in self._replies.values():
+                if method.plan.name == loss.method:
+                    reply.fail(loss)
 
     def on_restored(self) -> None:
         """Wake all calls: the connection, its declarations and consumers are back."""

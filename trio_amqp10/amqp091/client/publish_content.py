@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.wire.content import BasicProperties, Content
 from trio_amqp10.core.arguments import check_type, shown
+from trio_amqp10.core.body_octets import body_octets
 from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ class PublishProperties(TypedDict, total=False):
     app_id: str
 
 
-def content_of(body: object, properties: BasicProperties | None, fields: PublishProperties) -> Content:
+def content_of(body: bytes, properties: BasicProperties | None, fields: PublishProperties) -> Content:
     """Return the content to publish.
 
     Raises:
-        LocalProtocolError: the body is not bytes; both ``properties`` and single properties are given; a property is
+        LocalProtocolError: the body has no octets; both ``properties`` and single properties are given; a property is
             unknown, or ``delivery_mode`` is neither 1 nor 2.
     """
-    octets = body if isinstance(body, bytes) else _octets_of(body)
+    octets = body if body.__class__ is bytes else body_octets(body)  # the usual case first
     if fields:
         if properties is not None:
             raise LocalProtocolError(
@@ -59,12 +60,3 @@ def content_of(body: object, properties: BasicProperties | None, fields: Publish
             f"delivery_mode={shown(properties.delivery_mode)}: expected 1 (transient) or 2 (persistent), or None"
         )
     return Content(properties, octets)
-
-
-def _octets_of(body: object) -> bytes:
-    if isinstance(body, bytearray | memoryview):
-        return bytes(cast("Any", body))
-    advice = "body.encode()" if isinstance(body, str) else "json.dumps(body).encode()"
-    raise LocalProtocolError(
-        f"body={shown(body)}: expected bytes, not {type(body).__name__}: encode it, as in {advice}"
-    )

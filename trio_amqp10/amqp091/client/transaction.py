@@ -57,6 +57,7 @@ class TransactionBase(ChannelBase[D]):
     async def finish(self) -> None:
         """Commit, because the block ends without an exception."""
         await self.commit()
+        self.note_raised()  # a loss after the commit undoes nothing, and no program should repeat the block
 
 
 class Transaction(TransactionBase[Delivery], Channel):

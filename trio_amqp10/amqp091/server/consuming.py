@@ -175,11 +175,8 @@ class Consuming:
             raise PreconditionError(
                 f"invalid arg 'x-priority' for {title}: {priority!r}: expected an integer"
             )
-        others = [each for each in node.outlets if not each.copying]
         single_active = isinstance(node, BrokerQueue) and node.policy.single_active
-        if any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others) or (
-            method.exclusive and (others or single_active)
-        ):
+        if self.is_taken(node, exclusive=method.exclusive) or (method.exclusive and single_active):
             raise AccessRefusedError(f"{channel.broker.title_of('queue', name)} in exclusive use")
         if channel.habits.like_rabbitmq and self._limit is not None and is_quorum(node):
             raise ReplyError(ReplyCode091.NOT_IMPLEMENTED, f"{node} does not support global qos")
@@ -203,6 +200,13 @@ class Consuming:
         self.outlets[tag] = outlet
         peer.guard.remember(outlet, ("receive", node.address))
         outlet.begin()
+
+    @staticmethod
+    def is_taken(node: Node, *, exclusive: bool) -> bool:
+        """Whether the consumers of a node permit no further one of this kind."""
+        # An exclusive consumer began without others, so it is the first one.
+        first = next((each for each in node.outlets if not each.copying), None)
+        return first is not None and (exclusive or (isinstance(first, ConsumerOutlet) and first.exclusive))
 
     def _answer(self, method: Any, tag: str) -> None:
         if getattr(method, "no_wait", False):

@@ -28,7 +28,7 @@ class IdleTimeout:
     @property
     def announced(self) -> int | None:
         """The idle-time-out of our open, in milliseconds; None for no time-out."""
-        return None if self._threshold is None else max(1, min(int(self._threshold * 500), 0xFFFFFFFF))
+        return None if self._threshold is None else max(1, int(min(self._threshold * 500, 0xFFFFFFFF)))
 
     def peer_wants(self, milliseconds: int | None, now: float) -> None:
         """Set the peer's idle-time-out; 0 and None both mean no time-out."""

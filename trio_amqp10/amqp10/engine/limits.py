@@ -5,11 +5,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
-from trio_amqp10.core.number_fields import check_numbers
+from trio_amqp10.core.number_fields import check_numbers, check_range
+
+_RANGES: Final[dict[str, tuple[int, ...]]] = {
+    "channel_max": (0, 0xFFFF),
+    "handle_max": (0, 0xFFFFFFFF),
+    "incoming_window": (1, 0xFFFFFFFF),
+    "max_frame_size": (0, 0xFFFFFFFF),
+    "max_message_size": (1, 0xFFFFFFFFFFFFFFFF),
+    "output_soft": (1,),
+}
+"""The least value of a limit and, if its field has one, the largest (2.7)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +57,9 @@ class Limits:
         output_soft: octets of pending output above which senders wait.
         output_hard: octets of pending output above which the transport is aborted.
         write_stall: the time that one write may take before the transport is aborted.
+
+    Raises:
+        LocalProtocolError: a value is not a number, or out of its range.
     """
 
     max_frame_size: int = 66_048
@@ -75,6 +88,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        for field in fields(self):
+            check_range(field.name, getattr(self, field.name), *_RANGES.get(field.name, (0,)))
 
 
 DEFAULT_LIMITS: Final = Limits()

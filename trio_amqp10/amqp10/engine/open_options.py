@@ -12,7 +12,7 @@ from typing import Any, TypedDict, cast
 from trio_amqp10.amqp10.wire.frames import MIN_MAX_FRAME_SIZE
 from trio_amqp10.core.arguments import check_type
 from trio_amqp10.core.errors import LocalProtocolError
-from trio_amqp10.core.number_fields import check_numbers
+from trio_amqp10.core.number_fields import check_numbers, check_range
 from trio_amqp10.core.peer_rules import DEFAULT_STRICT, Strict
 
 from .limits import DEFAULT_LIMITS, Limits
@@ -23,7 +23,7 @@ class OpenOptions:
     """The options of a connection, for the dialling and the accepting end.
 
     Raises:
-        LocalProtocolError: a value is not a number, or a frame size is below the minimum (2.7.1).
+        LocalProtocolError: a value is not a number, or negative, or a frame size is below the minimum (2.7.1).
     """
 
     idle_timeout: float | None = 60.0
@@ -39,6 +39,7 @@ class OpenOptions:
 
     def __post_init__(self) -> None:
         check_numbers(self)
+        check_range("idle_timeout", self.idle_timeout, 0)
         for name in _SYMBOLS:  # an iterator can be read only once
             object.__setattr__(self, name, symbols(getattr(self, name), name))
         size = self.effective_limits.max_frame_size

@@ -437,12 +437,15 @@ class Connection(Waiter, trio.abc.AsyncResource):
             guarantee: ``"at-most-once"``, ``"at-least-once"`` or ``"exactly-once"``.
             snd_settle_mode, rcv_settle_mode: replace the settle modes that the guarantee implies (2.8.2,
                 2.8.3).
-            source, target: replace the termini that are made from the address (3.5.3, 3.5.4).
+            source, target: termini with more fields, such as ``filter`` or ``capabilities`` (3.5.3, 3.5.4); the
+                address, ``durable``, ``expiry_policy`` and ``expiry_timeout`` are added to them.
             properties: properties of the link, for the peer; str keys are sent as symbols.
-            capabilities: extensions to ask for.
+            capabilities: extensions of the link to ask for (``desired-capabilities``); those of a terminus, such
+                as ``shared``, belong in ``source`` or ``target``.
             store: keeps the unsettled state of the link, so that it can be resumed later (2.6.5); needs
                 ``name``.
-            durable: whether the peer should keep the terminus over a restart, or which part of it (3.5.5). If
+            durable: whether the peer should keep the terminus over a restart, or which part of it (3.5.5), until
+                it expires: with ``expiry_policy="never"``, or some ``expiry_timeout``, it outlives the link. If
                 None: with a store, and for exactly once on a connection with ``reconnect``.
             expiry_policy: the event that starts the peer's expiry timer of the terminus (3.5.6):
                 ``ExpiryPolicy``.
@@ -453,7 +456,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
             session: the session of the link; the connection's first if None.
 
         Raises:
-            LocalProtocolError: options that no attach can carry.
+            LocalProtocolError: options that no attach can carry, or that contradict ``source`` or ``target``.
 
         Raises (on entering):
             LinkRefusedError: the peer refuses the link.

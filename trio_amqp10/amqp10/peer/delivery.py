@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, Protocol, cast
 
 import trio
 
@@ -62,6 +62,10 @@ class Transactional(Protocol):
 
     def acquire(self, link: Any) -> None:
         """Acquire the next messages of ``link`` as a part of the transaction."""
+        ...
+
+    def raise_if_lost(self) -> None:
+        """Raise ``TransactionRolledBackError`` if the control link has ended."""
         ...
 
 
@@ -158,9 +162,9 @@ class Delivery(EngineIncoming):
             return
         try:
             self.link.session.settlement.accept(self)
-        except LocalProtocolError:
+        except LocalProtocolError as refusal:
             if not self._lapses_with(ACCEPTED):
-                raise
+                self.refuse(refusal)
 
     def _give(self, state: Outcome, transaction: Transactional | None) -> None:
         if transaction is not None:
@@ -168,9 +172,17 @@ class Delivery(EngineIncoming):
             return
         try:
             self.link.session.settlement.dispose(self, state)
-        except LocalProtocolError:
+        except LocalProtocolError as refusal:
             if not self._lapses_with(state):
-                raise
+                self.refuse(refusal)
+
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether an outcome would be lost.
+
+        The transport of the delivery is, and its link comes back.
+        """
+        return self.state is None and _owner(self).has_lapsed(self)
 
     def _lapses_with(self, state: Outcome) -> bool:
         """Note the outcome if the transport of the delivery is lost; return whether it is.
@@ -178,10 +190,19 @@ class Delivery(EngineIncoming):
         The outcome is then treated as sent just before the loss: the program cannot know in either case
         whether the peer has received it.
         """
-        if self.state is not None or not _owner(self).has_lapsed(self):
+        if not self.has_lapsed:
             return False
         self.state = state
         return True
+
+    def refuse(self, refusal: LocalProtocolError) -> NoReturn:
+        """Raise ``refusal`` of an outcome, with the reason why the link ended."""
+        if self.state is None and not self.link.session.settlement.is_live(self):
+            try:
+                _owner(self).raise_if_outcome_lost(self)
+            except (AmqpError, trio.ClosedResourceError) as end:
+                raise LocalProtocolError(f"{refusal}: {end}") from end
+        raise refusal
 
     def reject(
         self,
@@ -354,7 +375,13 @@ class OutgoingDelivery(EngineOutgoing):
         state: the receiver's last state of it, or None.
     """
 
-    __slots__ = ("_was_asked",)
+    __slots__ = ("_was_asked", "transaction")
+
+    transaction: Transactional | None
+    """The transaction that it is a part of, until that ends.
+
+    Not set if it never was a part of one.
+    """
 
     @property
     def was_asked(self) -> bool:
@@ -383,6 +410,7 @@ class OutgoingDelivery(EngineOutgoing):
         Raises:
             LinkDetachedError, SessionEndedError, ConnectionClosedError: the link ended before an outcome
                 came.
+            TransactionRolledBackError: the transaction of the message was lost with its connection.
             DeliveryInDoubtError: the link was resumed, and the receiver had forgotten the delivery.
 
         Cancelled: nothing is lost; call it again. A known outcome is returned without waiting: then only
@@ -419,7 +447,7 @@ class OutgoingDelivery(EngineOutgoing):
         """
         if self.settled or is_terminal(self.state):
             return True
-        self._check()
+        self.raise_if_lost()
         return False
 
     def decision(self) -> Outcome | None:
@@ -448,7 +476,7 @@ class OutgoingDelivery(EngineOutgoing):
                 return refused
             return None
         try:
-            self._check()
+            self.raise_if_lost()
         except GoneError as lost:
             return None if self.sent_settled and lost.error is None else lost
         except (AmqpError, trio.ClosedResourceError):
@@ -475,11 +503,21 @@ class OutgoingDelivery(EngineOutgoing):
         """
         await trio.lowlevel.checkpoint()
         while not self.settled:
-            self._check()
+            self.raise_if_lost()
             await _changed(self)
 
-    def _check(self) -> None:
-        _owner(self).raise_if_outcome_lost(self)
+    def raise_if_lost(self) -> None:
+        """Raise if no outcome can come any more.
+
+        Raises: as ``outcome``.
+        """
+        try:
+            _owner(self).raise_if_outcome_lost(self)
+        except GoneError:
+            transaction = getattr(self, "transaction", None)
+            if transaction is not None:
+                transaction.raise_if_lost()
+            raise
 
     def __repr__(self) -> str:
         return f"<OutgoingDelivery {self.tag.hex()} state={self.state!r} settled={self.settled}>"

@@ -319,9 +319,11 @@ class Accepting(Generic[L]):
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        if kind is None:
-            await self._link.settle_up()
-        await self._link.aclose()
+        try:
+            if kind is None:
+                await self._link.settle_up()
+        finally:  # if that is cancelled, the link is closed all the same
+            await self._link.aclose()
 
 
 class IncomingLinks:

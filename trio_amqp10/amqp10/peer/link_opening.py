@@ -160,9 +160,11 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         try:
-            if kind is None:
-                await self._link.settle_up()
-            await self._link.aclose()
+            try:
+                if kind is None:
+                    await self._link.settle_up()
+            finally:  # if that is cancelled, the link is closed all the same
+                await self._link.aclose()
         finally:
             if self._options.own_session or self._link.own_session:
                 await self._link.session.aclose()

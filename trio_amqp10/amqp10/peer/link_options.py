@@ -5,7 +5,7 @@ Knows no connection and no link.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from math import ceil
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
@@ -36,6 +36,9 @@ E = TypeVar("E", bound=IntEnum)
 
 FilterNeed = Literal["required", "optional"]
 """Whether a link must have each filter of its source, or can do without."""
+
+_KEEPING: Final = {"durable": "durable", "expiry_policy": "expiry_policy", "expiry_timeout": "timeout"}
+"""Options for what the peer keeps, and the fields of a terminus (3.5.3) for them."""
 
 Guarantee = Literal["at-most-once", "at-least-once", "exactly-once"]
 
@@ -174,9 +177,44 @@ class OpeningOptions(_Shared):
         """
         kept = self._retention(self.store is not None or (recovering and self.guarantee == "exactly-once"))
         shared: dict[str, Any] = {name: getattr(self, name) for name in _Shared.__slots__}
-        shared["source"] = self.source or kept.source(source_address)
-        shared["target"] = kept.target(target_address) if self.target is None else self.target
+        shared["source"] = self._completed("source", kept.source(source_address))
+        shared["target"] = self._completed("target", kept.target(target_address))
         return LinkOptions(**shared, **more, desired_capabilities=symbols(self.capabilities), retention=kept)
+
+    def _completed(self, name: str, made: Source | Target) -> Any:
+        """Return the terminus that is given, completed from ``made``; or ``made``.
+
+        Raises:
+            LocalProtocolError: it has another value than the options.
+        """
+        given = getattr(self, name)
+        if given is None:
+            return made
+        if not isinstance(given, Source | Target):  # that of a coordinator has none of the fields
+            return given
+        lacking: dict[str, Any] = {}
+        if made.address is not None and given.address != made.address:
+            if given.address is not None:
+                raise LocalProtocolError(
+                    f"address={made.address!r} and {name} with the address {given.address!r}: expected one of them"
+                )
+            lacking["address"] = made.address
+        plain = type(given)()
+        if all(getattr(given, field) == getattr(plain, field) for field in _KEEPING.values()):
+            lacking |= {field: getattr(made, field) for field in _KEEPING.values()}
+        else:
+            for option, field in _KEEPING.items():
+                asked, has = getattr(self, option), getattr(given, field)
+                if not asked or has == getattr(made, field):
+                    continue
+                if has != getattr(plain, field):
+                    raise LocalProtocolError(
+                        f"{option}={asked!r} and {name} with {field}={has!s}: expected one of them, or both the same"
+                    )
+                lacking[field] = getattr(made, field)
+        completed = replace(given, **lacking)
+        check_dynamic(completed)
+        return completed
 
     def _retention(self, comes_back: bool) -> Retention:
         """Return the state that both ends should keep of the link, and for how long.

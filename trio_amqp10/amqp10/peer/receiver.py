@@ -21,7 +21,7 @@ from .errors import FilterNotSupportedError
 from .link import Link
 from .link_lifecycle import LinkPhase
 from .link_opening import LinkOpening
-from .link_options import LinkOptions, check_address, check_dynamic, check_source
+from .link_options import LinkOptions, check_address, check_source
 from .statistics import receiving_figures
 
 if TYPE_CHECKING:
@@ -519,7 +519,6 @@ def open_receiver(
         LocalProtocolError: options that no attach can carry, or that contradict each other.
     """
     check_address(options.address)
-    check_dynamic(options.source)
     check_source(options.source)
     if options.filters not in ("required", "optional"):
         raise LocalProtocolError(f"filters={options.filters!r}: expected 'required' or 'optional'")

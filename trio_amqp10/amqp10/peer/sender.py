@@ -9,12 +9,13 @@ import trio
 
 from trio_amqp10.amqp10.message import Message, encode_message
 from trio_amqp10.amqp10.spec.transport import Role
+from trio_amqp10.net.errors import GoneError
 
 from .delivery import Outcome, OutgoingDelivery, Transactional, check_transaction, raise_unless_accepted
 from .errors import DeliveryInDoubtError
 from .link import Link
 from .link_opening import LinkOpening, check_relay
-from .link_options import check_address, check_dynamic, check_source
+from .link_options import check_address, check_source
 from .statistics import sending_figures
 from .stream_sender import StreamSender
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp10.engine.outgoing_transfers import Outgoing
     from trio_amqp10.amqp10.engine.sender import SenderLink
+    from trio_amqp10.amqp10.spec.transactions import TransactionalState
 
     from .link_carriers import LinkConnection, LinkSession
     from .link_options import SenderOptions
@@ -98,6 +100,7 @@ class Sender(Link["SenderLink"]):
             DeliveryRejectedError, DeliveryReleasedError, DeliveryModifiedError: the message was not accepted.
             LinkDetachedError, SessionEndedError, ConnectionClosedError: the link has ended; if the message
                 was already on its way, it is unknown whether it arrived.
+            TransactionRolledBackError: the transaction was lost with its connection.
             LocalProtocolError: the message cannot be encoded; nothing was sent.
 
         Cancelled: the outcome is unknown. If it matters, use ``transmit``, and await the outcome of its
@@ -136,10 +139,7 @@ class Sender(Link["SenderLink"]):
         await self._conn.pace.checkpoint()
         state = None if transaction is None else check_transaction(transaction).state_on(self)
         while (delivery := self._link.send(payload, settled, tag, message_format, state)) is None:
-            await self._until_sendable()
-            self._conn.pace.blocked()
-            if transaction is not None:
-                state = transaction.state_on(self)  # raises if the transaction has ended meanwhile
+            state = await self._until_sendable_in(transaction)
         if transaction is not None:
             transaction.posted(cast("OutgoingDelivery", delivery))
         link = self._link
@@ -189,10 +189,7 @@ class Sender(Link["SenderLink"]):
         self._link.check_size(size)
         state = None if transaction is None else check_transaction(transaction).state_on(self)
         while (out := self._link.begin(octets, settled, tag, message_format, state)) is None:
-            await self._until_sendable()
-            self._conn.pace.blocked()
-            if transaction is not None:
-                state = transaction.state_on(self)  # raises if the transaction has ended meanwhile
+            state = await self._until_sendable_in(transaction)
         if transaction is not None:
             transaction.posted(cast("OutgoingDelivery", out.delivery))
         link = self._link
@@ -267,6 +264,17 @@ class Sender(Link["SenderLink"]):
         Raises: as ``transmit``. Cancelled: nothing has happened.
         """
         await self._until_sendable(trio.lowlevel.checkpoint)
+
+    async def _until_sendable_in(self, transaction: Transactional | None) -> TransactionalState | None:
+        """Wait until a message can be sent, and return the state for its transfer."""
+        try:
+            await self._until_sendable()
+        except GoneError:
+            if transaction is not None:
+                transaction.raise_if_lost()
+            raise
+        self._conn.pace.blocked()
+        return None if transaction is None else transaction.state_on(self)  # it may have ended meanwhile
 
     async def _until_sendable(self, first: Callable[[], Awaitable[None]] | None = None) -> None:
         """Wait until a message can be sent.
@@ -405,7 +413,6 @@ def open_sender(
         LocalProtocolError: options that no attach can carry.
     """
     check_address(options.address)
-    check_dynamic(options.target)
     check_source(options.source)
     link_options = options.for_link(
         connection.recovering,

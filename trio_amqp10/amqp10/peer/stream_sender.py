@@ -210,7 +210,7 @@ class StreamSender(trio.abc.SendStream):
         """Raise if the link has ended, or the receiver has refused the message."""
         delivery = cast("OutgoingDelivery", out.delivery)
         if not out.in_progress and not out.complete:
-            self._sender.raise_if_outcome_lost(delivery)
+            delivery.raise_if_lost()
         if is_refusal(delivery.state):
             raise_unless_accepted(delivery.state, delivery)
 

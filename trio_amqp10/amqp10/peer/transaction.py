@@ -97,6 +97,7 @@ class Transaction:
         # Each state is the same object wherever it is used, so that the engine encodes it once.
         self._state = TransactionalState(txn_id=txn_id)
         self._retired_state = self._state
+        self._lapsed: str | None = None
         self._posted: list[OutgoingDelivery] = []
         self._retired: list[Delivery] = []
         self._acquired: list[Delivery] = []  # some of them are in _retired too
@@ -119,20 +120,31 @@ class Transaction:
     def posted(self, delivery: OutgoingDelivery) -> None:
         """Note a delivery that was sent as a part of the transaction."""
         self._posted.append(delivery)
+        delivery.transaction = self
         owner: Any = delivery.link.owner
         self._senders[owner] = None
 
     def retire(self, delivery: Delivery, outcome: Outcome) -> None:
         """Give a delivery its outcome, with effect at the commit (4.4.2).
 
-        Raises: as ``state_on``, and ``LocalProtocolError`` if the delivery has an outcome or its link has
-        ended.
+        Raises: as ``state_on``, and ``TransactionRolledBackError`` if the delivery was lost with the last
+        transport of a connection with ``reconnect``: its message comes again, so no work that depends on it
+        may be committed; ``LocalProtocolError`` if the delivery has an outcome or its link has ended.
         """
         owner: Any = delivery.link.owner
         self._check(owner.session)
         if self._retired_state.outcome is not outcome:
             self._retired_state = TransactionalState(txn_id=self.id, outcome=outcome)
-        delivery.link.session.settlement.dispose(delivery, self._retired_state, settle=False)
+        try:
+            delivery.link.session.settlement.dispose(delivery, self._retired_state, settle=False)
+        except LocalProtocolError as refusal:
+            if not delivery.has_lapsed:
+                delivery.refuse(refusal)
+            self._lapsed = (
+                f"the transaction was rolled back: the connection was lost since delivery {delivery.tag!r} came, "
+                "and its message comes again"
+            )
+            raise TransactionRolledBackError(self._lapsed) from refusal
         self._retired.append(delivery)
         if getattr(delivery.remote_state, "txn_id", None) == self.id:
             self._acquired.append(delivery)
@@ -164,7 +176,17 @@ class Transaction:
         if self.state != _LIVE:
             raise LocalProtocolError(f"this transaction is {self.state}: begin another for more work")
 
+    def raise_if_lost(self) -> None:
+        """Raise ``TransactionRolledBackError`` if the control link has ended.
+
+        Not once the commit was requested, which reports it.
+        """
+        if self.state == _LIVE:
+            self._check_control()
+
     def _check_control(self) -> None:
+        if self._lapsed is not None:
+            raise TransactionRolledBackError(self._lapsed)
         lost = self._control.why()
         if lost is not None:
             raise self._lost(lost, asked=False) from lost
@@ -180,8 +202,9 @@ class Transaction:
         awaited.
 
         Raises:
-            TransactionRolledBackError: a message was refused, or its link ended; or the coordinator did not
-                commit, or the control link ended before the request.
+            TransactionRolledBackError: a message was refused, or its link ended; a delivery that was settled in
+                it was lost before; or the coordinator did not commit, or the control link ended before the
+                request.
             TransactionInDoubtError: the control link ended before the answer.
             TransactionError: the transaction was committed without a message that was refused too late.
             LocalProtocolError: the transaction has ended.
@@ -189,6 +212,9 @@ class Transaction:
         Cancelled: it is not known whether the transaction was committed.
         """
         self._check_live()
+        if self._lapsed is not None:
+            await self.rollback()
+            raise TransactionRolledBackError(self._lapsed)
         self.state = _ENDING
         try:
             self._check_control()
@@ -334,6 +360,7 @@ class Transaction:
 
     def _forget(self) -> None:
         for posted in self._posted:
+            posted.transaction = None
             posted.state = _inner(posted.state)
             if not posted.settled:
                 with suppress(LocalProtocolError):

@@ -133,6 +133,11 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
     def _enter_node(self) -> None:
         self._node.add_inlet(self)
 
+    @property
+    def is_committed(self) -> bool:
+        """False: messages of a transaction come by an inlet of their own."""
+        return False
+
     def take(self) -> Arriving | None:
         """Return the next whole delivery, even if its link is gone."""
         link = self._link

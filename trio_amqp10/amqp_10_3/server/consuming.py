@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp091.engine.states import ChannelState
 from trio_amqp10.amqp091.server.consuming import Consuming, is_of_another, new_tag
-from trio_amqp10.amqp091.server.outlets import ConsumerOutlet
 from trio_amqp10.broker.exchanges.faults import AccessRefusedError, LockedError
 from trio_amqp10.broker.nodes.node import SubscriptionTerms
 from trio_amqp10.broker.nodes.topic import Topic
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from trio_amqp10.amqp091.engine.events import Arrival
+    from trio_amqp10.amqp091.server.outlets import ConsumerOutlet
     from trio_amqp10.broker.endpoints import GivenLease
     from trio_amqp10.broker.nodes.node import Node
     from trio_amqp10.broker.nodes.queue import Queue
@@ -81,9 +81,7 @@ class Consuming103(Consuming):
         outlet.begin()
 
     def _check_exclusive(self, method: Any, name: str, node: Node) -> None:
-        others = [each for each in node.outlets if not each.copying]
-        taken = any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others)
-        if taken or (method.exclusive and others):
+        if self.is_taken(node, exclusive=method.exclusive):
             refused = AccessRefusedError if method.plan.name == _BASIC else LockedError  # C 976, 1186, 1374
             raise refused(f"queue {name!r} in exclusive use")
 

@@ -195,6 +195,10 @@ class Channel(Endpoint):
     # -- arriving commands ------------------------------------------------------------------
 
     def _on_touch(self) -> None:
+        self._take_arrivals()
+        self.wake_all()
+
+    def _take_arrivals(self) -> None:
         while (arrival := self.engine.next_arrival()) is not None:
             command: Any = arrival.command
             if arrival.handle is not None:
@@ -205,13 +209,13 @@ class Channel(Endpoint):
                 self.settle(command.confirm_tag, command)
             elif isinstance(command, spec.ChannelClose):
                 self._end(ChannelClosedError(command.reply_code, command.reply_text))
-        self.wake_all()
 
     def lose(self) -> None:
         """Mark the transport as lost, also for the handles.
 
         A transacted channel that was already open is closed, because its transaction cannot be continued.
         """
+        self._take_arrivals()  # before the epoch changes, because each delivery keeps the current epoch
         self.epoch += 1
         if self._command.transacted and self._is_open:
             self.shut(self.connection.loss)

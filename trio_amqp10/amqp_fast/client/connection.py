@@ -67,7 +67,6 @@ class Connection(Waiter, trio.abc.AsyncResource):
         self._failure: Exception | None = None
         self._over = True
         self._opened = False
-        self._responded = False
         self._expected = 0
         self._held = 0
 
@@ -195,7 +194,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """Use ``stream`` as the transport, and begin the negotiation on it."""
         self.engine = engine
         self.attached.clear()
-        self.is_up = self._over = self._opened = self._responded = False
+        self.is_up = self._over = self._opened = False
         self._failure = self.why = None
         self._may_send_password = may_send_password
         self.pump = Pump(engine, stream, self._on_event, self._on_over)
@@ -239,7 +238,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
             ConnectionClosedError: the server closed the connection, or it was lost.
             RemoteProtocolError: the server does not speak AMQP/Fast.
         """
-        while not self._opened:
+        # The transport may be lost in the read that opens the connection.
+        while not self._opened or self._over:
             if self._failure is not None:
                 raise self._failure
             if self._over:
@@ -266,7 +266,6 @@ class Connection(Waiter, trio.abc.AsyncResource):
             self.engine.close(now, 503, "no mechanism")
             self.wake()
             return
-        self._responded = True
         self.pump.feed(self.engine.respond, mechanism, responses, now)
 
     # -- reports of the engine and the pump --------------------------------------------------
@@ -280,6 +279,10 @@ class Connection(Waiter, trio.abc.AsyncResource):
         elif isinstance(event, ConnectionClosed):
             self._go_down(ConnectionClosedError(event.close.reply_code, event.close.reply_text))
         elif isinstance(event, ConnectionLost):
+            if event.refuses_login and self.recovery is None:
+                self._failure = self._failure or SecurityError(
+                    "the server ended the connection: the login was refused"
+                )
             self._go_down(ConnectionClosedError(None, event.reason))
         elif isinstance(event, ChannelFailed):
             channel = self.attached.get(event.channel)
@@ -304,9 +307,6 @@ class Connection(Waiter, trio.abc.AsyncResource):
         if not self._over and not self._closed_here:
             self._over = True
             self.is_up = False
-            silent = why.code is None and self._responded and not self._opened
-            if silent and self._failure is None and self.recovery is None:
-                self._failure = SecurityError("the server ended the connection: the login was refused")
             self.loss = why
             if self.recovery is not None and self.recovery.covers(why):
                 for channel in list(self.channels):

@@ -13,8 +13,8 @@ from trio_amqp10.amqp_fast.engine.message import Message
 from trio_amqp10.amqp_fast.engine.services import Service
 from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
 from trio_amqp10.amqp_fast.wire.message_number_list import read_list
-from trio_amqp10.core.arguments import check_text, check_timeout, check_type
-from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.arguments import check_text, check_timeout
+from trio_amqp10.core.body_octets import body_octets
 
 from .endpoint import Endpoint
 from .errors import DeliveryLostError, HandleClosedError, NotAvailableError, TransportLostError
@@ -66,8 +66,9 @@ class Delivery:
         """
         channel = self.handle.channel
         channel.check()
-        self._check_epoch()
-        channel.ack(self.number)
+        self._check_epoch()  # a message may come, and be acknowledged, while the connection is being restored
+        channel.engine.write(spec.ChannelAck(message_nbr=self.number))
+        self.handle.connection.wake_writer()
 
     def unget(self) -> None:
         """Return the message to its queue, for another client (3.5.7).
@@ -186,7 +187,7 @@ class Handle(Endpoint):
 
         Raises:
             HandleClosedError, ChannelClosedError, ConnectionClosedError: the server refuses this message, or an earlier command.
-            LocalProtocolError: a field cannot be encoded.
+            LocalProtocolError: a field cannot be encoded, or the body has no octets.
             trio.ClosedResourceError: the handle was closed here.
 
         If a connection that reconnects is lost before the server has confirmed the message, the message is sent again, and may
@@ -195,8 +196,7 @@ class Handle(Endpoint):
 
         Cancelled: the message may be placed or not; if it was not written yet, it is not sent.
         """
-        check_type("body", body, (bytes, Message), "bytes or a Message: encode it, as in text.encode()")
-        message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body)
+        message = body if isinstance(body, Message) else Message(spec.MessageHead(**head), body_octets(body))
         if confirm:
             await self._answered(lambda: self._transmit(message, name))
             return
@@ -209,7 +209,7 @@ class Handle(Endpoint):
         tag = self.new_tag(bounded=False)
         try:
             self.engine.send(message, name, tag)
-        except LocalProtocolError:
+        except BaseException:
             self.forget(tag)
             raise
         self.connection.wake_writer()

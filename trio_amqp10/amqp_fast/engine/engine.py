@@ -80,6 +80,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
 
     __slots__ = (
         "_answers",
+        "_awaits_tune",
         "_commands",
         "_deaf",
         "_due",
@@ -135,6 +136,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         self._last_channel = self._last_handle = 0
         self._deaf = False  # input is ignored, because its frame boundaries are unknown
         self._goodbye = b""
+        self._awaits_tune = False  # a client has responded, and the server has not decided
         if not self._server:
             self._lifecycle.step(Step.INITIATION)
             self._enqueue(INITIATION)
@@ -376,6 +378,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         """Send a client's response to a challenge; raises as ``challenge``."""
         command = spec.ConnectionResponse(mechanism=mechanism, responses=responses)
         self._negotiation.send(EndpointRole.CLIENT, Step.RESPONSE, command)
+        self._awaits_tune = True
         self._read_on(now)
 
     def accept_login(self, now: float) -> None:
@@ -600,6 +603,7 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
     def _begin_client(self, command: Command) -> None:
         """Start the heartbeats after the tune, and end the timeout after the open."""
         if isinstance(command, spec.ConnectionTune):
+            self._awaits_tune = False
             self._begin(self.now)
         if self.is_open:
             self._deadline = None
@@ -706,7 +710,8 @@ class Engine(ChannelEngine["Limits", "ConnectionState", "Channel", "Event"]):
         self._flush_channels(write=False)
 
     def _lost(self, reason: str) -> Event:
-        return ConnectionLost(reason)
+        is_overdue = self._deadline is not None and self.now >= self._deadline
+        return ConnectionLost(reason, self._awaits_tune and not is_overdue)
 
     def _too_much(self, limit: str) -> ReplyError:
         return ReplyError(

@@ -92,9 +92,15 @@ class ConnectionClosed(Event):
 
 @dataclass(slots=True)
 class ConnectionLost(Event):
-    """The loss of the connection: no close by both ends, or a timeout."""
+    """The loss of the connection: no close by both ends, or a timeout.
+
+    Attributes:
+        reason: why it was lost.
+        refuses_login: whether a server ended the transport in place of its tune, as it does to refuse a login (3.2.12).
+    """
 
     reason: str
+    refuses_login: bool = False
 
 
 @dataclass(slots=True)

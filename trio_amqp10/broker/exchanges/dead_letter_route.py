@@ -42,6 +42,9 @@ class DeadLetterRoute(ExchangeRoute):
                 inlet, letter, self._exchange, keys[0], keys[1:], admits=_Admitted(letter), node=self
             )
 
+    def lacks_room_for(self, inlet: Inlet) -> bool:
+        return self._exchange.publisher.waits_for_room(inlet)
+
     def _keys_of(self, letter: DeadLetter) -> tuple[str, ...]:
         if self.key is not None:
             return (self.key,)

@@ -115,6 +115,10 @@ class Publisher:
             return True
         return False
 
+    def waits_for_room(self, inlet: Inlet) -> bool:
+        """Whether a message of the inlet waits for room in a queue."""
+        return inlet in self._waiting
+
     def _on_turn(self, node: Node, inlet: Inlet) -> None:
         self._under_way.discard(inlet)
         self._next = inlet
@@ -254,7 +258,7 @@ class Publisher:
 
         Args:
             queues: the queues that it reaches from the exchange; if there is none, it is released.
-            beyond: whether full queues that would make it wait hold it, because it is part of a transaction that is committed.
+            beyond: whether full queues that do not reject it hold it, because it is part of a transaction that is committed.
             inlet, arrival, exchange, key, origin: see ``publish``.
         """
         if origin is None:
@@ -357,7 +361,7 @@ class _Gathering:
         origin: the origin of the message.
         turns: the turns that it is divided into.
         journal: writes the message of all queues in one batch; None if nothing is stored, or all is done in one turn.
-        beyond: whether full queues that would make it wait hold it.
+        beyond: whether full queues that do not reject it hold it.
 
     Attributes:
         refusing: the first queue that refused it; None if all have it.

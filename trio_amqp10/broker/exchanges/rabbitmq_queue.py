@@ -74,20 +74,14 @@ class RabbitMQQueue(BrokerQueue):
     ) -> Entry | None:
         return super()._hold(content.unacquired(), origin, inlet, arrival)
 
-    def _make_room(self) -> bool:
+    def _make_room(self, size: int) -> bool:  # noqa: ARG002
         """Return whether a new message may be held; the excess is dropped after it."""
-        return self.policy.overflow == "drop-oldest" and not self.held.bound_for_death
+        return self.policy.overflow == "drop-oldest" and not self.held.letters_wait
 
     def _offer(self, entry: Entry) -> None:
         super()._offer(entry)
         if self._bounded:
             self._drop_excess()
-
-    def _leave_to_store(self, entry: Entry) -> bool:
-        left = super()._leave_to_store(entry)
-        if left and self._bounded:
-            self._drop_excess()
-        return left
 
     @property
     def _keeps_all(self) -> bool:

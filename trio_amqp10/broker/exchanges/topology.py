@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Protocol
 
 from trio_amqp10.broker.nodes.message_store import QueueStore
 from trio_amqp10.broker.nodes.queue import Queue
-from trio_amqp10.broker.nodes.turns import finish, take_steps
+from trio_amqp10.broker.nodes.turns import each_in_turns, finish, take_steps
 from trio_amqp10.core.short_strings import is_unicode
 
 from .addresses import RESERVED as ADDRESSES
@@ -123,6 +123,8 @@ class Topology:
         self.queues: dict[str, BrokerQueue] = {}
         self.exchanges: dict[str, Exchange] = {}
         self.bindings: Final = Bindings()
+        self._exclusive: dict[Peer, dict[BrokerQueue, None]] = {}
+        """The exclusive queues of each connection that has some."""
         self._unbound: dict[str, float] = {}
         """Exchanges that have lost their last binding, and when they will be deleted."""
         self._unbound_timer = clock.deadline_timer(
@@ -293,6 +295,8 @@ class Topology:
         self._drop_bindings(self.bindings.of_destination(Destination("queue", name)))
         self._home.add_node(queue)
         self.queues[name] = queue
+        if owner is not None:
+            self._exclusive.setdefault(owner, {})[queue] = None
         return queue
 
     def find_queue(self, name: str) -> Queue | None:
@@ -463,9 +467,10 @@ class Topology:
         return (yield from queue.purge_in_steps())
 
     def disown(self, peer: Peer) -> None:
-        """Delete the exclusive queues of a connection that has ended."""
-        for queue in [queue for queue in self.queues.values() if queue.owner is peer]:
-            self._remove_in_turns(queue)
+        """Delete the exclusive queues of a connection that has ended, in turns."""
+        turns = self._clock.turns()
+        queues = list(self._exclusive.get(peer, ()))
+        take_steps(turns, each_in_turns(turns, iter(queues), self._remove_in_turns))
 
     def _undo_queue(self, queue: BrokerQueue) -> None:
         if self.queues.get(queue.name) is queue:
@@ -475,6 +480,11 @@ class Topology:
         """Forget a queue that is not a node any more."""
         if self.queues.get(queue.name) is queue:
             del self.queues[queue.name]
+            if queue.owner is not None:
+                owned = self._exclusive[queue.owner]
+                del owned[queue]
+                if not owned:
+                    del self._exclusive[queue.owner]
             if self._definitions is not None:
                 self._definitions.drop_queue(queue.name)
             self._drop_bindings(self.bindings.of_destination(Destination("queue", queue.name)))

@@ -80,6 +80,12 @@ class DeadLetters:
         feed.push(letter)
         node.on_arrivals(feed)
 
+    @property
+    def wait_for_room(self) -> bool:
+        """Whether a letter waits for room at the address, and not for an answer."""
+        node, feed = self._node, self._feed
+        return node is not None and feed is not None and node.lacks_room_for(feed)
+
     def _reach(self) -> tuple[Node, Feed]:
         if self._node is not None and self._feed is not None:
             return self._node, self._feed

@@ -81,6 +81,7 @@ class HeldMessages:
         "_coming",
         "_coming_octets",
         "_dying",
+        "_dying_octets",
         "_letters",
         "_owner",
         "_sequence",
@@ -114,7 +115,7 @@ class HeldMessages:
         self.delayed: TimerHeap[Entry] = TimerHeap()
         self.watermark: Watermark = Watermark()
         self.closed: bool = False
-        self._dying = 0
+        self._dying = self._dying_octets = 0
         self._coming = 0
         self._coming_octets = 0
         self._sequence = itertools.count()
@@ -131,6 +132,19 @@ class HeldMessages:
     def bound_for_death(self) -> int:
         """The number of dead letters that no other node has accepted yet."""
         return self._dying
+
+    @property
+    def letters_wait(self) -> bool:
+        """Whether a dead letter waits for room at its address.
+
+        Then dropping more messages would make no room here.
+        """
+        return self._dying > 0 and self._letters is not None and self._letters.wait_for_room
+
+    @property
+    def awaits_store(self) -> bool:
+        """Whether new messages wait for the store."""
+        return self._coming > 0
 
     @property
     def delivered(self) -> int:
@@ -154,6 +168,9 @@ class HeldMessages:
                 length += self._coming
                 octets += self._coming_octets
             return policy.is_full(length, octets)
+        if self._dying and policy.overflow == "drop-oldest" and not self.letters_wait:
+            length -= self._dying  # The letters on their way, for example to the disk, leave soon.
+            octets -= self._dying_octets
         return policy.is_full(self.length + length, self.octets + octets)
 
     @property
@@ -449,12 +466,14 @@ class HeldMessages:
             return
         # The message still counts until another node has accepted the letter: it is in memory, and perhaps on disk.
         self._dying += 1
+        self._dying_octets += entry.length
         self._end(entry)
 
         def done(gone: bool) -> None:
             # If the letter could not be stored, the message stays in the store and keeps its room.
             if gone and not self.closed:
                 self._dying -= 1
+                self._dying_octets -= entry.length
                 self.forget(entry)
 
         delete_in_commit = (
@@ -535,7 +554,7 @@ class HeldMessages:
         removed = self.available.clear()
         heaps, self.deadlines, self.delayed = (self.deadlines, self.delayed), TimerHeap(), TimerHeap()
         self.unweigh_all()
-        self.length = self._dying = self._coming = self._coming_octets = self.octets = 0
+        self.length = self._dying = self._dying_octets = self._coming = self._coming_octets = self.octets = 0
         if self.queue_store is not None:
             self.queue_store.close()
         if self._letters is not None:

@@ -283,6 +283,11 @@ class Inlet(Protocol):
         """Identifies the link; equal for an outlet of the same name, its pair."""
         ...
 
+    @property
+    def is_committed(self) -> bool:
+        """Whether its messages are of a committed transaction: a full node takes them."""
+        ...
+
     def take(self) -> Arrival | None:
         """Return the next message in the order of sending, or None."""
         ...
@@ -595,6 +600,13 @@ class Node:
     def on_arrivals(self, inlet: Inlet) -> None:
         """Take messages from an inlet, if it has any."""
         raise NotImplementedError
+
+    def lacks_room_for(self, inlet: Inlet) -> bool:
+        """Whether messages of an inlet wait for room.
+
+        True also for a node that does not know why it takes no more.
+        """
+        return True
 
     def remove_inlet(self, inlet: Inlet) -> None:
         """Remove a link that has ended."""

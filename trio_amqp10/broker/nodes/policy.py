@@ -70,7 +70,7 @@ class QueuePolicy:
             ``amqp:resource-limit-exceeded``; a message that was sent settled is lost, and a transaction that holds too
             much is rolled back. ``"reject-dead-letter"``: the same, and it also goes to the dead-letter address, except for a
             transaction that is rolled back. ``"drop-oldest"``: of the messages that are not leased, the oldest of the lowest
-            priority dies to make room.
+            priority dies to make room. If all are leased, a new message is rejected, and a transaction is rolled back.
         ttl: milliseconds that any message stays here at most; None for no limit. It belongs to the queue alone: a message
             that leaves in time does not carry it. With 0 a message goes at once to a receiver that waits, or dies.
         max_priority: the highest priority that counts; higher ones are treated as this one. None: 0 to 9 count. With 0 all

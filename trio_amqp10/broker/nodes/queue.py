@@ -439,7 +439,12 @@ class Queue(Node):
                 if arrival is None:
                     self._blocked.pop(inlet, None)
                     return
-                if full and self.policy.overflow != "wait" and not self._make_room():
+                if (
+                    full
+                    and self.policy.overflow != "wait"
+                    and not self._make_room(arrival.content.size)
+                    and not inlet.is_committed
+                ):
                     held.figures["refused"] += 1
                     self._turn_away(arrival.content, inlet)
                     refuse(arrival, Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} is full")
@@ -487,18 +492,33 @@ class Queue(Node):
         self._check_open()
         return super().holders(inlet, arrival)
 
+    def lacks_room_for(self, inlet: Inlet) -> bool:
+        return inlet in self._blocked and self.makes_wait
+
     def check_room(self, messages: int, octets: int) -> None:
         self._check_open()
         # The last message is taken, whatever its size, if the ones before it leave any room. Their size is not known,
         # but it is at most ``octets - 1``.
         before = octets - 1 if messages > 1 else 0
-        if not self.policy.rejects or not self.held.is_full(messages - 1, before):
+        if self.policy.overflow == "wait" or not self.held.is_full(messages - 1, before):
             return
         self.sweep()
-        if self.held.is_full(messages - 1, before):
+        if self.held.is_full(messages - 1, before) and not self._can_drop_for(messages - 1, before):
             raise RefusedError(
                 Condition.RESOURCE_LIMIT_EXCEEDED, f"{self.address!r} has no room for {messages} messages"
             )
+
+    def _can_drop_for(self, messages: int, octets: int) -> bool:
+        """Whether one more message has room after so many, if others are dropped."""
+        policy, available = self.policy, self._available
+        if policy.overflow != "drop-oldest" or self.held.letters_wait:
+            return False
+        if policy.holds_nothing or policy.bound == "ready" or self.held.awaits_store:
+            return True
+        # Unless a consumer or a group takes them, the new messages can be dropped too.
+        if not policy.grouped and not any(waiting for _, waiting in self._waiting):
+            messages = octets = 0
+        return not self.held.is_full(messages - len(available), octets - available.octets)
 
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
@@ -551,8 +571,11 @@ class Queue(Node):
         if not self._closed:
             if failure is not None:
                 self._on_change()
-            elif not self._leave_to_store(entry):
-                self._offer(entry)
+            else:
+                if not self._leave_to_store(entry):
+                    self._offer(entry)
+                if self._bounded:
+                    self._drop_excess(entry.size)
         if arrival is not None and inlet is not None:
             self.attempt(inlet, answer, inlet, arrival, failure)
 
@@ -583,11 +606,11 @@ class Queue(Node):
     def gather(self, content: Content, origin: str | None, *, beyond: bool = False) -> bool:
         """Hold one more message; return False if there is no room and none can be made.
 
-        With ``beyond``, a full queue that would make the sender wait holds it too: for a transaction that is being committed.
+        With ``beyond``, a full queue that does not reject messages holds it too: for a transaction that is being committed.
         """
         if self._redirect is not None:
             return False
-        if self.is_full and not (beyond and self.makes_wait) and not self._make_room():
+        if self.is_full and not self._make_room(content.size) and not (beyond and not self.policy.rejects):
             self._turn_away(content)
             return False
         self.put(content, origin)
@@ -616,23 +639,26 @@ class Queue(Node):
         """Cancel ``when_roomy``."""
         self._blocked.pop(inlet, None)
 
-    def _make_room(self) -> bool:
+    def _make_room(self, size: int) -> bool:
         """Drop the oldest message if the policy permits that.
+
+        Args:
+            size: octets of the message that needs the room.
 
         Returns:
             Whether there is room.
         """
-        # A dead letter that no other node has accepted still counts here, so dropping more would make no room.
-        while self.policy.overflow == "drop-oldest" and not self.held.bound_for_death:
+        while self.policy.overflow == "drop-oldest" and not self.held.letters_wait:
             entry = self._first_to_drop()
             if entry is None:
-                return self.policy.holds_nothing
+                # What waits for the store cannot be dropped yet: ``_on_stored`` drops the excess.
+                return self.policy.holds_nothing or self.held.awaits_store
             self._remove_available(entry, "overflow")
             if not self.held.is_full():
                 return True
             turns = self.turns
             if turns.is_over():  # Many small messages may have to make room for a large one.
-                turns.later(self._drop_excess)
+                turns.later(partial(self._drop_excess, size))
                 return True
         return False
 
@@ -1371,21 +1397,25 @@ class Queue(Node):
             self._drop_excess()
         self._on_change()
 
-    def _drop_excess(self) -> None:
+    def _drop_excess(self, size: int = 1) -> None:
         """Drop the oldest messages while there are more than the policy permits.
 
-        Returned messages may exceed the bound if only available ones count.
+        Messages that the store has now exceed the bound if they arrived together, and returned ones if only available
+        messages count.
+
+        Args:
+            size: octets of the last message that may exceed the limit: those of a new message, whatever its size.
         """
-        while not self._closed and self.held.is_full(-1, -1) and self.policy.overflow == "drop-oldest":
+        while not self._closed and self.held.is_full(-1, -size) and self.policy.overflow == "drop-oldest":
             entry = self._first_to_drop()
-            if entry is None or self.held.bound_for_death:
+            if entry is None or self.held.letters_wait:
                 return
-            if not self.held.is_full(-1, -1):  # That has read a page, and dropped messages of it.
+            if not self.held.is_full(-1, -size):  # That has read a page, and dropped messages of it.
                 return
             self._remove_available(entry, "overflow")
             turns = self.turns
             if turns.is_over():
-                turns.later(self._drop_excess)
+                turns.later(partial(self._drop_excess, size))
                 return
 
     def _first_to_drop(self) -> Entry | None:

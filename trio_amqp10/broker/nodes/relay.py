@@ -59,6 +59,11 @@ class Feed:
             self._arrivals = deque()
         self._arrivals.append(arrival)
 
+    @property
+    def is_committed(self) -> bool:
+        """False: no transaction."""
+        return False
+
     def take(self) -> Arrival | None:
         arrivals = self._arrivals
         if arrivals is None:

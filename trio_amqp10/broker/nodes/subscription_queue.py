@@ -120,8 +120,8 @@ class Subscription(Queue):
         self._end_link = topic.end_link
         self._check_backlog = topic.check_backlog
 
-    def check_room(self, messages: int, octets: int) -> None:
-        super().check_room(messages, octets)
+    def check_room(self, messages: int, octets: int) -> None:  # noqa: ARG002
+        self._check_open()  # A consumer with too many messages must not stop those who publish for others.
         self._check_backlog(self, messages)
 
     def add_outlet(self, outlet: Outlet) -> None:

@@ -348,6 +348,9 @@ class Topic(Node):
             if subscription.policy.is_full(len(subscription) + messages - 1, 0):
                 raise RefusedError(Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
+    def lacks_room_for(self, inlet: Inlet) -> bool:
+        return inlet in self._blocked and self.overflow == "wait"
+
     def remove_inlet(self, inlet: Inlet) -> None:
         super().remove_inlet(inlet)
         self._blocked.pop(inlet, None)

@@ -183,13 +183,20 @@ class EntityMessages:
             lock.expires_at = self._clock.now() + duration
             lock.wall = round((self._clock.wall() + duration) * 1000)
 
-    def defer_out(self, numbers: list[int], *, locking: bool) -> list[LockableMessage]:
+    def defer_out(
+        self, numbers: list[int], *, locking: bool, session: str | None = None
+    ) -> list[LockableMessage]:
         """Lock or delete the deferred messages with these numbers, and return them.
+
+        Args:
+            numbers: their sequence numbers.
+            locking: whether they are locked; otherwise they are deleted.
+            session: the session that they are in; None for any message of an entity without sessions.
 
         Raises:
             RefusedError: there is no unlocked deferred message for one of the numbers; then nothing has changed.
         """
-        found = self._expect(numbers, DEFERRED)
+        found = self._expect(numbers, DEFERRED, session)
         for held in found:
             if locking:
                 self.lock(held)
@@ -197,12 +204,17 @@ class EntityMessages:
                 self._remove(held)
         return found
 
-    def _expect(self, numbers: list[int], state: int) -> list[LockableMessage]:
+    def _expect(self, numbers: list[int], state: int, session: str | None = None) -> list[LockableMessage]:
         self.sweep()
         found: list[LockableMessage] = []
         for number in dict.fromkeys(numbers):
             held = self._held.get(number)
-            if held is None or held.state != state or held.lock is not None:
+            if (
+                held is None
+                or held.state != state
+                or held.lock is not None
+                or session not in (None, held.record.session)
+            ):
                 kind = "deferred" if state == DEFERRED else "scheduled"
                 raise RefusedError(NOT_FOUND, f"no {kind} message with sequence number {number}")
             found.append(held)

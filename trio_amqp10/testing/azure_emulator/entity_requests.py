@@ -178,7 +178,11 @@ class EntityManagement(RequestResponseNode):
 
     def _receive(self, asked: Mapping[Any, Any]) -> Any:
         locking = asked.get("receiver-settle-mode") == ReceiverSettleMode.SECOND
-        found = self._messages.defer_out(_items(asked, "sequence-numbers", int), locking=locking)
+        numbers, session = _items(asked, "sequence-numbers", int), None
+        if self._entity.options.requires_session:
+            session = _named(asked)
+            self._entity.sessions.check_locked(session)  # The locks of its messages end with this lock.
+        found = self._messages.defer_out(numbers, locking=locking, session=session)
         messages: list[Any] = []
         for held in found:
             each: dict[str, Any] = {"message": held.render(tagged=False)}

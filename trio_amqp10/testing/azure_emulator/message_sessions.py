@@ -97,13 +97,20 @@ class MessageSessions:
         Raises:
             RefusedError: the session is not locked.
         """
-        lock = self._session_locks.pop(session, None)
-        if lock is None:
-            raise RefusedError(SESSION_LOCK_LOST, f"the session {session!r} is not locked")
-        self._session_locks[session] = lock
+        self.check_locked(session)
+        lock = self._session_locks[session] = self._session_locks.pop(session)
         lock.expires_at = self._clock.now() + self._duration
         lock.wall = round((self._clock.wall() + self._duration) * 1000)
         return lock
+
+    def check_locked(self, session: str) -> None:
+        """Check that a receiver has this session.
+
+        Raises:
+            RefusedError: the session is not locked.
+        """
+        if session not in self._session_locks:
+            raise RefusedError(SESSION_LOCK_LOST, f"the session {session!r} is not locked")
 
     def end(self, lock: SessionLock) -> bool:
         """End a lock; return False if it had ended before."""
