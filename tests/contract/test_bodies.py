@@ -39,7 +39,7 @@ async def test_body_that_is_no_bytes_is_sent_as_its_octets_or_refused(
             queue: Any = container.nodes["q" if protocol == "amqp-fast" else "spare"]
             before = len(queue)
             for body in ("text", None, 3):
-                with pytest.raises(LocalProtocolError, match="a body of type"):
+                with pytest.raises(LocalProtocolError, match=r"body=.*: expected bytes, not"):
                     await send(stage, body)
             for body in (array("H", [1, 2]), bytearray(b"ab"), b""):
                 await send(stage, body)

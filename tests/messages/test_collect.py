@@ -16,7 +16,7 @@ def found(source: str, **others: str) -> set[tuple[str, str]]:
 @pytest.mark.parametrize(
     ("kind", "text"),
     [
-        ("LocalProtocolError", "window=...: expected at least 1"),
+        ("LocalProtocolError", "prefetch=...: expected 1 to 65535, or None for no limit"),
         ("RemoteProtocolError", "handle ... is over the handle-max of ... (...)"),
         ("RefusedError", "there is no node ..."),
         ("OptionError", "option ... is missing: set it"),

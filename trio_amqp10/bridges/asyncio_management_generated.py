@@ -435,7 +435,9 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         """
         return await self._bridge.run(lambda: self._inner.move(source, target, count, filter=filter))
 
-    async def redrive(self, address: str, count: int | None = None) -> Redriven:
+    async def redrive(
+        self, address: str, count: int | None = None, *, died_in: str | None = None
+    ) -> Redriven:
         """Send dead letters back to the queues where they died, each exactly once.
 
         The container moves them itself, at most 1,000 for each request. See ``Management.redrive``.
@@ -443,10 +445,11 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         Args:
             address: the address of the queue with the dead letters.
             count: messages at most; None for as many as are ready at the beginning.
+            died_in: the queue whose dead letters go back, by name or address; None for all.
 
         Cancelled: every message is at exactly one of the queues. A request that was sent may move up to 1,000 more.
         """
-        return await self._bridge.run(lambda: self._inner.redrive(address, count))
+        return await self._bridge.run(lambda: self._inner.redrive(address, count, died_in=died_in))
 
     async def declare_queue(
         self,

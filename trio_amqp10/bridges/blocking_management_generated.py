@@ -383,7 +383,7 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         """
         return self._bridge.run(lambda: self._inner.move(source, target, count, filter=filter))
 
-    def redrive(self, address: str, count: int | None = None) -> Redriven:
+    def redrive(self, address: str, count: int | None = None, *, died_in: str | None = None) -> Redriven:
         """Send dead letters back to the queues where they died, each exactly once.
 
         The container moves them itself, at most 1,000 for each request. See ``Management.redrive``.
@@ -391,8 +391,9 @@ class RemoteManagement(Opened["AsyncRemoteManagement"]):
         Args:
             address: the address of the queue with the dead letters.
             count: messages at most; None for as many as are ready at the beginning.
+            died_in: the queue whose dead letters go back, by name or address; None for all.
         """
-        return self._bridge.run(lambda: self._inner.redrive(address, count))
+        return self._bridge.run(lambda: self._inner.redrive(address, count, died_in=died_in))
 
     def declare_queue(
         self,

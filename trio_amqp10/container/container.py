@@ -18,7 +18,6 @@ from weakref import WeakSet
 
 import trio
 
-from trio_amqp10.amqp10.peer.dialling import Dialling
 from trio_amqp10.amqp10.peer.listen import Acceptor, Listener, serve
 from trio_amqp10.amqp10.server.connection import Amqp10Connection
 from trio_amqp10.amqp10.server.lifetimes import TEMPORARY
@@ -49,7 +48,6 @@ from trio_amqp10.broker.timers import Timers
 from trio_amqp10.core.available_memory import default_limit
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 from trio_amqp10.core.tokens import path_of
-from trio_amqp10.net.memory_streams import memory_stream_pair
 from trio_amqp10.net.option_signatures import takes_as, takes_on
 from trio_amqp10.net.read_turns import current_turns
 from trio_amqp10.net.waiters import check_trio, interrupts_unwrapped
@@ -935,11 +933,11 @@ class Container(HandlerDecorators):
         Args:
             container_id: of the client.
             users: the users to accept, for a client that has ``sasl``; all if None.
-            options: the others, as for ``trio_amqp10.open_connection``.
+            options: the others, as for ``trio_amqp10.open_connection``. With ``reconnect`` the connection is dialled again after a
+                loss: ``cut()`` of what this returns makes one.
 
         Entering the block raises what ``open_connection`` does, and ``StoreError`` if the content of the store cannot be read.
         """
-        ours, theirs = memory_stream_pair()
         acceptor = Acceptor(
             container_id=self.name,
             sasl=options.users or Server(),
@@ -952,10 +950,7 @@ class Container(HandlerDecorators):
             dialect=options.dialect,
         )
         return LocalConnection(
-            self._recover,
-            Dialling(theirs, options),
-            partial(self._serve_local, acceptor, ours),
-            acceptor.close_timeout,
+            self._recover, options, partial(self._serve_local, acceptor), acceptor.close_timeout
         )
 
     async def _serve_local(self, acceptor: Acceptor, stream: trio.abc.Stream) -> None:

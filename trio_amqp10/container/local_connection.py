@@ -6,11 +6,14 @@ Knows the order in which the client and the container end; knows nothing of node
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 import trio
 
 from trio_amqp10.amqp10.peer.dial_options import DialOptions
+from trio_amqp10.amqp10.peer.dialling import Dialling
+from trio_amqp10.net.memory_streams import memory_stream_pair
 from trio_amqp10.net.waiters import check_trio
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from trio_amqp10.amqp10.peer.connection import Connection
-    from trio_amqp10.amqp10.peer.dialling import Dialling
+    from trio_amqp10.net.memory_streams import MemoryStream
     from trio_amqp10.sasl import Server
 
 
@@ -30,21 +33,56 @@ class LocalOptions(DialOptions):
 
 
 class LocalConnection:
-    """A connection through memory, which ``async with`` opens and closes."""
+    """A connection through memory, which ``async with`` opens and closes.
 
-    __slots__ = ("_dialling", "_manager", "_nursery", "_patience", "_prepare", "_serve")
+    Made by ``Container.connect``.
+    """
+
+    __slots__ = (
+        "_away_until",
+        "_dialling",
+        "_manager",
+        "_nursery",
+        "_patience",
+        "_prepare",
+        "_serve",
+        "_served",
+    )
 
     def __init__(
         self,
         prepare: Callable[[], object],
-        dialling: Dialling,
-        serve: Callable[[], Awaitable[object]],
+        options: LocalOptions,
+        serve: Callable[[trio.abc.Stream], Awaitable[object]],
         patience: float,
     ) -> None:
         self._prepare = prepare
-        self._dialling = dialling
+        self._dialling = Dialling(self._dial, options)
         self._serve = serve
         self._patience = patience
+        self._served: MemoryStream | None = None  # the end of the container
+        self._away_until = -inf
+
+    def cut(self, seconds: float = 0.0) -> None:
+        """Break the connection now, as a network does that fails.
+
+        What the container has written still arrives; what the client has written is lost. A client with ``reconnect`` dials
+        again.
+
+        Args:
+            seconds: time in which each dial fails, by the clock of trio.
+        """
+        self._away_until = trio.current_time() + seconds
+        if self._served is not None:
+            self._served.close()
+
+    def _dial(self) -> trio.abc.Stream:
+        left = self._away_until - trio.current_time()
+        if left > 0:
+            raise ConnectionRefusedError(f"the connection in memory is cut: dial again in {left:g} s")
+        self._served, ours = memory_stream_pair()
+        self._nursery.start_soon(self._serve, self._served)
+        return ours
 
     async def __aenter__(self) -> Connection:
         check_trio()
@@ -52,7 +90,6 @@ class LocalConnection:
         # The nursery is entered by hand, so that an exception of the user's block is not wrapped in a group.
         self._manager = trio.open_nursery()
         self._nursery = await self._manager.__aenter__()
-        self._nursery.start_soon(self._serve)
         try:
             return await self._dialling.__aenter__()
         except BaseException:

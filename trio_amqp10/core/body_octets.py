@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arguments import shown
 from .errors import LocalProtocolError
 
 
@@ -20,6 +21,7 @@ def body_octets(body: Any) -> bytes:
     try:
         return bytes(memoryview(body))
     except TypeError:
+        way = "body.encode()" if isinstance(body, str) else "json.dumps(body).encode()"
         raise LocalProtocolError(
-            f"a body of type {type(body).__name__}: expected bytes; encode a text first, as text.encode()"
+            f"body={shown(body)}: expected bytes, not {type(body).__name__}; encode it first, as {way}"
         ) from None

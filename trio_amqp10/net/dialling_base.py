@@ -20,7 +20,7 @@ from .transports import connect, is_private
 from .waiters import EnteredWithAsync, check_trio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from .backoff import Backoff
@@ -61,7 +61,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
 
     Args:
         places: where to dial, tried in turn; a connection on the program's own stream has one place too.
-        stream: the program's own stream, to be used instead of dialling, or None.
+        stream: the program's own stream, to be used instead of dialling, or a function that makes one for each dial; or None.
         backoff: when to dial again; None for never.
 
     Attributes:
@@ -85,10 +85,15 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
 
     recovery_class: ClassVar[type[RecoveryBase[Any]]]
 
-    def __init__(self, places: Sequence[P], stream: trio.abc.Stream | None, backoff: Backoff | None) -> None:
+    def __init__(
+        self,
+        places: Sequence[P],
+        stream: trio.abc.Stream | Callable[[], trio.abc.Stream] | None,
+        backoff: Backoff | None,
+    ) -> None:
         if not places:
             raise LocalProtocolError("no URL to dial: give at least one")
-        if backoff is not None and stream is not None:
+        if backoff is not None and stream is not None and not callable(stream):
             raise LocalProtocolError("a stream cannot be dialled again: reconnect needs a URL")
         self._places = places
         self._next = 0
@@ -143,7 +148,7 @@ class DiallingBase(EnteredWithAsync, ABC, Generic[C, P]):
     async def _stream_to(self, url: Url | None) -> trio.abc.Stream:
         """Return a stream without layers."""
         if self._stream is not None:
-            return self._stream
+            return self._stream() if callable(self._stream) else self._stream
         assert url is not None
         self._url = url
         return await connect(url)

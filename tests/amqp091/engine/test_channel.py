@@ -197,3 +197,13 @@ def test_method_that_is_not_for_now_changes_nothing(method: Any, content: Conten
         channel.send(method, content)
     assert client.data_to_send() == b""
     assert channel.state is ChannelState.OPEN
+
+
+@pytest.mark.parametrize("place", [(["x"], "q"), ("x", {})])
+def test_publish_to_what_is_no_name_changes_nothing(place: Any) -> None:
+    client, channel = open_client()
+    with pytest.raises(LocalProtocolError, match="a short string must be a str"):
+        channel.publish(*place, HELLO)
+    assert client.data_to_send() == b""
+    channel.publish("x", "q", HELLO)
+    assert b"hello" in client.data_to_send().lower()

@@ -12,7 +12,7 @@ from tests.amqp091 import naive
 from tests.engine_pairs import refusal
 from trio_amqp10.amqp091.wire.content import BasicProperties, Content, read_header, write_header
 from trio_amqp10.amqp091.wire.faults import ReplyError
-from trio_amqp10.amqp091.wire.fields import USUAL
+from trio_amqp10.amqp091.wire.fields import FIVE, USUAL
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .test_fields import names, tables, usual
@@ -80,13 +80,19 @@ def test_flag_of_no_property_and_empty_continuation_are_taken() -> None:
     assert read_header(header(b"\x10\1\0\0\2"), USUAL).properties == BasicProperties(delivery_mode=2)
 
 
-@pytest.mark.parametrize("name", ["priority", "content_type", "timestamp", "headers"])
-def test_property_that_does_not_fit_is_a_local_error_that_names_it(name: str) -> None:
-    value: dict[str, Any] = {
-        "priority": 256,
-        "content_type": "\0",
-        "timestamp": -1,
-        "headers": {"k": object()},
-    }
-    with pytest.raises(LocalProtocolError, match=name):
-        BasicProperties(**{name: value[name]}).encode(USUAL)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("priority", 256),
+        ("content_type", "\0"),
+        ("timestamp", -1),
+        ("timestamp", "now"),
+        ("headers", {"k": object()}),
+        ("headers", {5: "k"}),
+        ("headers", 5),
+    ],
+)
+def test_property_that_does_not_fit_is_a_local_error_that_names_it(name: str, value: Any) -> None:
+    for letters in (USUAL, FIVE):
+        with pytest.raises(LocalProtocolError, match=name):
+            BasicProperties(**{name: value}).encode(letters)

@@ -64,3 +64,9 @@ def test_strictness_is_all_or_none_or_as_given() -> None:
     assert strictness(None) == Strict()
     assert strictness(True) == Strict.all(True)
     assert strictness(False) == Strict.all(False)
+
+
+@pytest.mark.parametrize("given", [None, 5])
+def test_capabilities_that_are_none_are_refused(given: Any) -> None:
+    with pytest.raises(LocalProtocolError, match=f"desired_capabilities={given}: expected a str, or several"):
+        OpenOptions(desired_capabilities=given)

@@ -18,7 +18,7 @@ async def test_realm_that_there_is_not_closes_the_channel_with_402() -> None:
         assert (caught.value.code, caught.value.method) == (402, "access.request")
         async with connection.open_channel():
             pass
-        with pytest.raises(LocalProtocolError, match="unknown right: all"):
+        with pytest.raises(LocalProtocolError, match=r"rights=.*all.*: expected only"):
             async with connection.open_channel(rights=["all"]):  # type: ignore[list-item]
                 pass
 

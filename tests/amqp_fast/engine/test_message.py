@@ -36,6 +36,7 @@ def test_fragments_are_the_message_when_joined(block: bytes, largest: int) -> No
     "message",
     [
         Message(spec.MessageHead(priority=10)),
+        Message(spec.MessageHead(priority="high")),  # type: ignore[arg-type]
         Message(spec.MessageHead(headers={"a": "x" * 2000})),
         Message(spec.MessageHead(identifier="x" * 256)),
     ],

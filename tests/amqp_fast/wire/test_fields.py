@@ -91,6 +91,8 @@ def test_table_is_refused_when_it_is_none(octets: str) -> None:
         {"a": "\ud800"},
         {"a": b"x" * 65536},
         {"a": b"x" * 40000, "b": b"x" * 40000},
+        {5: "a"},
+        "text",
     ],
 )
 def test_table_is_not_written_when_it_cannot_be_read(fields: dict[str, Any]) -> None:

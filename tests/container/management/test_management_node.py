@@ -358,6 +358,8 @@ async def test_management_tells_what_there_is_to_manage() -> None:
         ("MOVE", None, {"name": "q", "target": "nowhere"}, 404, "'nowhere'"),
         ("MOVE", None, {"name": "q", "target": "q", "count": -1}, 400, "count=-1"),
         ("REDRIVE", None, {"name": "nowhere"}, 404, "'nowhere'"),
+        ("REDRIVE", None, {"name": "q", "died-in": "nowhere"}, 404, "'nowhere'"),
+        ("REDRIVE", None, {"name": "q", "died-in": 5}, 400, "died-in=5"),
         ("IMPORT", {"definitions": "["}, {}, 400, "JSON"),
         ("DELETE", None, {"name": "q", "if-empty": 1}, 400, "if-empty=1"),
         (None, None, {"name": "q"}, 400, "operation=None"),

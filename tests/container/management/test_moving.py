@@ -16,6 +16,7 @@ from tests.container.helpers import queue_of
 from trio_amqp10.broker.stores import MemoryStore
 from trio_amqp10.container import Container
 from trio_amqp10.container.management import ManagementError
+from trio_amqp10.container.management.status import Redriven
 from trio_amqp10.sasl import Identity
 
 if TYPE_CHECKING:
@@ -236,6 +237,48 @@ async def test_dead_letters_go_back_to_where_they_died() -> None:
         assert await bodies(container, name) == [name]
     [again] = await container.management.browse("old")
     assert (again.failures, again.redelivered) == (0, False)
+
+
+async def test_dead_letters_of_one_queue_go_back_by_its_name_or_address() -> None:
+    container = Container()
+    model = container.management
+    container.add_queue("dead")
+    for name in ("one", "two"):
+        container.add_queue(name, dead_letter="dead")
+    letters = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"}
+    container.add_broker().declare_queue("old", letters)
+    old = model.queue_address("old")
+    for number in range(3):
+        for address in ("one", "two", old):
+            await model.publish(address, f"{address} {number}")
+            await model.get(address, outcome="reject")
+    assert await model.redrive("dead", 1, died_in="two") == Redriven(moved={"two": 1}, left=8)
+    assert await model.redrive("dead", died_in="two") == Redriven(moved={"two": 2}, left=6)
+    assert await model.redrive("dead", died_in="two") == Redriven(moved={}, left=6)
+    assert await bodies(container, "two") == ["two 0", "two 1", "two 2"]
+    assert await model.redrive("dead", 1, died_in="old") == Redriven(moved={old: 1}, left=5)
+    assert await model.redrive("dead", died_in=old) == Redriven(moved={old: 2}, left=3)
+    with pytest.raises(ManagementError, match="no queue 'nowhere', to which dead letters could go back"):
+        await model.redrive("dead", died_in="nowhere")
+    with pytest.raises(ManagementError, match="no queue 'dead'"):
+        await model.redrive("dead", died_in="dead")
+    assert await bodies(container, "dead") == ["one 0", "one 1", "one 2"]
+
+
+async def test_one_who_redrives_those_of_a_queue_needs_to_send_to_it_alone() -> None:
+    rules = amqp.Rules(("ada", "receive", "dead"), ("ada", "send", "one"))
+    container = Container(authorise=rules)
+    container.add_queue("dead")
+    for name in ("one", "two"):
+        container.add_queue(name, dead_letter="dead")
+        await container.management.publish(name, name)
+        await container.management.get(name, outcome="reject")
+    ada = container.management.on_behalf_of(Identity(name="ada", mechanism="PLAIN"))
+    for name in ("two", "nowhere"):
+        with pytest.raises(ManagementError, match=f"'ada' may not send to '{name}'"):
+            await ada.redrive("dead", died_in=name)
+    assert dict((await ada.redrive("dead", died_in="one")).moved) == {"one": 1}
+    assert await bodies(container, "dead") == ["two"]
 
 
 async def test_history_of_a_letter_that_dies_again_names_the_last_queue_and_counts() -> None:

@@ -367,7 +367,11 @@ async def test_messages_are_published_looked_at_taken_moved_and_sent_back() -> N
         with pytest.raises(ManagementError, match="count=101: expected at most 100 with outcome='release'"):
             await remote.get("q", 101, outcome="release")
         assert await remote.redrive("dead", 10) == Redriven(moved={"q": 10}, left=140)
-        assert await remote.redrive("dead") == Redriven(moved={"q": 140}, left=0)
+        assert await remote.redrive("dead", died_in="to") == Redriven(moved={}, left=140)
+        assert await remote.redrive("dead", 40, died_in="q") == Redriven(moved={"q": 40}, left=100)
+        with pytest.raises(ManagementError, match="no queue 'nowhere'"):
+            await remote.redrive("dead", died_in="nowhere")
+        assert await remote.redrive("dead") == Redriven(moved={"q": 100}, left=0)
         assert await remote.redrive("dead") == Redriven(moved={}, left=0)
         assert await remote.move("q", "to", 1100) == 1100
         assert await remote.move("q", "to") == 1500 - 1 - 3 - 1100

@@ -98,6 +98,8 @@ async def test_dead_letter_has_its_history_and_is_redriven() -> None:
     broker.declare_queue("work", {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "dead"})
     model = container.management
     work, dead = model.queue_address("work"), model.queue_address("dead")
+    broker.declare_queue("end")
+    dead_end = model.queue_address("end")
     async with served(container) as client:
         await post(client, "publish", address=work, body="tea")
         await model.get(work, outcome="reject")
@@ -105,7 +107,9 @@ async def test_dead_letter_has_its_history_and_is_redriven() -> None:
         [death] = found["deaths"]
         assert (death["queue"], death["reason"], death["count"]) == ("work", "rejected", 1)
         assert found["died_in"] == "work"
-        assert await post(client, "redrive", address=dead) == {"moved": {work: 1}, "left": 0}
+        assert await post(client, "redrive", address=dead, died_in=dead_end) == {"moved": {}, "left": 1}
+        assert (await fault(client, "redrive", address=dead, died_in="nope"))[0] == 404
+        assert await post(client, "redrive", address=dead, died_in="work") == {"moved": {work: 1}, "left": 0}
         assert await post(client, "redrive", address=dead, count=3) == {"moved": {}, "left": 0}
 
 

@@ -70,6 +70,59 @@ def test_queue_is_created_shown_changed_purged_and_deleted(managed: str) -> None
     assert "no queue 'orders'" in failed("queue", "show", managed, "orders")
 
 
+def test_queue_is_browsed_by_management(managed: str) -> None:
+    done("queue", "create", managed, "many")
+    assert done("queue", "browse", managed, "many") == b""
+    done("send", f"{managed}/many", stdin=lines(*range(1200)))
+    done("send", f"{managed}/many", "--body", "red", "--property", "colour=red")
+    assert done("queue", "browse", managed, "many", "--count", "600") == lines(*range(600))
+    assert done("queue", "browse", managed, "many") == lines(*range(1200)) + b"red\n"
+    assert done("queue", "browse", managed, "many", "--filter", "colour = 'red'") == b"red\n"
+    shown = json.loads(done("queue", "browse", managed, "many", "--count", "1", "--json"))
+    assert shown["body"] == "0"
+    assert "printed 1201 of 1300: there are no more" in failed(
+        "queue", "browse", managed, "many", "--count", "1300"
+    )
+    assert "no queue 'nowhere'" in failed("queue", "browse", managed, "nowhere")
+    done("queue", "delete", managed, "many")
+
+
+def test_message_that_cannot_be_decoded_is_reported_and_the_others_are_printed(managed: str) -> None:
+    async def send() -> None:
+        async with amqp.open_connection(managed) as conn, conn.open_sender("odd") as sender:
+            for payload in (b"\x00\x53\x99\x40", b"\x00\x53\x77\xa1\x03tea"):
+                delivery = sender.send_payload(payload, False, 0)
+                assert delivery is not None
+                await delivery.outcome()
+
+    done("queue", "create", managed, "odd")
+    trio.run(send)
+    result = amqp10("queue", "browse", managed, "odd")
+    assert (result.returncode, result.stdout) == (1, b"tea\n")
+    assert result.stderr.decode().splitlines() == [
+        "amqp10: message 0 of odd could not be decoded: 153 describes no section (3.2)",
+        "amqp10: 1 of the messages could not be decoded",
+    ]
+    done("queue", "delete", managed, "odd")
+
+
+def test_one_who_may_manage_a_queue_browses_it_without_receiving(tmp_path: Path) -> None:
+    rights = tmp_path / "rights.toml"
+    rights.write_text(
+        "[[rights]]\nusers = ['ops']\npermissions = ['manage']\naddresses = ['orders']\n"
+        "[[rights]]\nusers = ['ops']\npermissions = ['send']\naddresses = ['$management']\n"
+        "[[rights]]\nusers = ['ops']\npermissions = ['create']\naddresses = ['*']\n"
+        "[[rights]]\nusers = ['ada']\npermissions = ['send']\naddresses = ['orders']\n"
+    )
+    with serving(
+        *("--management", "--user", "ops:x", "--user", "ada:x", "--rights", str(rights), "--queue", "orders")
+    ) as url:
+        ops = url.replace("amqp://", "amqp://ops:x@")
+        done("send", f"{url.replace('amqp://', 'amqp://ada:x@')}/orders", "--body", "tea")
+        assert "may not receive from 'orders'" in failed("browse", f"{ops}/orders")
+        assert done("queue", "browse", ops, "orders") == b"tea\n"
+
+
 def test_topic_is_created_shown_and_deleted(managed: str) -> None:
     done("topic", "create", managed, "news", "--max-backlog", "7", "--overflow", "wait")
     shown = json.loads(done("topic", "show", managed, "news", "--json"))
@@ -118,6 +171,8 @@ def test_messages_are_moved_and_dead_letters_sent_back(managed: str) -> None:
     rejecting = start("receive", f"{managed}/from", "--count", "10", "--undecodable", "reject")
     rejecting.kill()
     rejecting.communicate()
+    assert done("redrive", managed, "letters", "--from", "to") == b"moved 0\n"
+    assert "no queue 'nowhere'" in failed("redrive", managed, "letters", "--from", "nowhere")
     assert "stay" not in done("redrive", managed, "letters").decode()
     for name in ("from", "to", "letters"):
         done("queue", "delete", managed, name)

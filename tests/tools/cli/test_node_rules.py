@@ -11,6 +11,7 @@ import pytest
 
 from trio_amqp10 import Container, QueuePolicy
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES
+from trio_amqp10.broker.nodes.topic import TOPIC_RULES
 from trio_amqp10.container.management.management_node import operations_of
 from trio_amqp10.tools.cli.node_rules import (
     parse_dialect,
@@ -19,6 +20,7 @@ from trio_amqp10.tools.cli.node_rules import (
     parse_queue,
     parse_quota,
     parse_size,
+    parse_topic,
     quotas_of,
 )
 
@@ -109,6 +111,39 @@ def test_serve_says_what_is_wrong_with_a_dialect(dialect: str, why: str) -> None
 def test_serve_says_what_is_wrong_with_a_rule(queue: str, why: str) -> None:
     with pytest.raises(click.BadParameter, match=re.escape(why)):
         parse_queue(queue)
+
+
+def test_limits_of_a_topic_are_the_arguments_of_the_container() -> None:
+    arguments = list(inspect.signature(Container.add_topic).parameters.values())[2:]
+    assert [(rule.name, rule.default) for rule in TOPIC_RULES] == [
+        (each.name, each.default) for each in arguments
+    ]
+
+
+def test_serve_takes_limits_of_a_topic() -> None:
+    assert parse_topic("prices") == ("prices", {})
+    assert parse_topic("prices,max-backlog=5,overflow=drop-oldest,max-subscriptions=7") == (
+        "prices",
+        {"max_backlog": 5, "overflow": "drop-oldest", "max_subscriptions": 7},
+    )
+
+
+@pytest.mark.parametrize(
+    ("topic", "why"),
+    [
+        ("", "'' names no topic; write NAME"),
+        (
+            "t,size=1",
+            "'size=1' is not a rule of a topic; the rules are max-backlog, max-subscriptions, overflow",
+        ),
+        ("t,max-backlog=many", "max-backlog='many': expected a whole number"),
+        ("t,max-subscriptions=0", "max-subscriptions=0: expected at least 1"),
+        ("t,overflow=flood", "overflow='flood': expected one of detach, drop-oldest, reject, wait"),
+    ],
+)
+def test_serve_says_what_is_wrong_with_a_limit_of_a_topic(topic: str, why: str) -> None:
+    with pytest.raises(click.BadParameter, match=re.escape(why)):
+        parse_topic(topic)
 
 
 def test_serve_takes_delays_in_parts_of_seconds() -> None:

@@ -110,6 +110,15 @@ def test_serve_has_topics_that_keep_nothing_for_later() -> None:
         assert done("receive", f"{url}/prices", "--timeout", "0.2") == b""
 
 
+def test_serve_has_topics_with_limits(tmp_path: Path) -> None:
+    file = tmp_path / "broker.toml"
+    file.write_text("[topics.prices]\nmax-backlog = 7\noverflow = 'reject'\n")
+    for options in (("--topic", "prices,max-backlog=7,overflow=reject"), ("--config", str(file))):
+        with serving(*options, "--management") as url:
+            shown = json.loads(done("topic", "show", url, "prices", "--json"))
+            assert (shown["max-backlog"], shown["overflow"]) == (7, "reject")
+
+
 def test_serve_has_queues_that_go_by_rules() -> None:
     rules = "small,max-length=1,overflow=reject,grouped,exclusive=false,dead-letter=dead"
     with serving("--queue", rules, "--strict") as url:

@@ -9,7 +9,7 @@ import time
 import tomllib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 import pytest
 from click.testing import CliRunner
@@ -165,6 +165,13 @@ def test_every_rule_of_a_queue_has_its_key(tmp_path: Path) -> None:
         ('[queues.""]', "a queue needs a name"),
         ("topics = [1]", "topics: expected a string"),
         ("topics = ['']", "topics: a topic needs a name"),
+        ("topics = 5", "topics: expected a string"),
+        ("[topics.'']", "a topic needs a name"),
+        ("[topics]\nprices = 5", "topics.prices: expected a table"),
+        ("[topics.prices]\nmax-backlog = 0", "topics.prices: max-backlog=0: expected at least 1"),
+        ("[topics.prices]\nmax-backlog = '5'", "topics.prices.max-backlog: expected a whole number"),
+        ("[topics.prices]\noverflow = 'x'", "topics.prices.overflow: overflow='x': expected one of detach"),
+        ("[topics.prices]\nbacklog = 5", "topics.prices.backlog: unknown key; did you mean max-backlog?"),
         ("[users]\nada = 5", "users.ada: expected a password, as a string"),
         ("users = 'ada:x'", "users: expected a table"),
         ("quotas = 5", "quotas: expected a table"),
@@ -246,10 +253,10 @@ def test_command_line_replaces_keys(tmp_path: Path) -> None:
         "urls": ("amqp://h",), "users": {}, "users_file": None, "queues": (), "topics": (), "store": None, "backup": None, "quotas": (),
         "tls_cert": None, "tls_key": None, "tls_client_ca": None, "dialects": None, "strict": False,
     }  # fmt: skip
-    options = _options(file, given, {"topics": ("b",), "users": {"ada": "x"}})
+    options = _options(file, given, {"topics": (("b", {}),), "users": {"ada": "x"}})
     assert (options.strict, options.topics, options.users, options.users_file) == (
         True,
-        ("b",),
+        (("b", {}),),
         {"ada": "x"},
         None,
     )
@@ -359,6 +366,42 @@ def test_hangup_applies_what_can_be_changed_and_says_so(tmp_path: Path) -> None:
         assert done("receive", f"{bob.format('new')}/orders", "--until-empty") == b"tea\n"
         written(tmp_path, changed)
         assert hang_up(process, 2)[1] == "nothing else changed"
+
+
+async def test_hangup_changes_the_limits_of_a_topic_and_tells_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def hangups() -> AsyncIterator[int]:
+        for topics in wanted:
+            now[:] = [ServeOptions(urls=(), topics=topics)]
+            yield signal.SIGHUP
+
+    limits = {"max_backlog": 5, "overflow": "reject"}
+    wanted = [
+        [("prices", limits)],
+        [("prices", limits)],
+        [("news", {}), ("tea", {})],
+        [("news", {"max_backlog": 3})],
+    ]
+    container = amqp.Container()
+    topic = container.add_topic("prices")
+    container.add_queue("tea")
+    now: list[ServeOptions] = []
+    old = ServeOptions(urls=(), topics=[("prices", {})])
+    await _Reload(old, lambda: now[0], hangups(), False, ServiceManager.of({})).run(
+        container, amqp.sasl.Server(anonymous=True), None
+    )
+    said = [line.partition("amqp10: ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert (topic.max_backlog, topic.overflow, topic.max_subscriptions) == (5, "reject", 10_000)
+    assert [line for line in said if "read again" not in line] == [
+        "changed: topic prices (max-backlog 10000 -> 5, overflow detach -> reject)",
+        "nothing else changed",
+        said[4],
+        "changed: topic news added",
+        "topic prices is no longer in the file, and stays until a restart",
+    ]
+    assert "topic tea: the address is taken by queue 'tea'" in said[4]
+    assert cast("Any", container.nodes["news"]).max_backlog == 3
 
 
 def test_hangup_that_cannot_change_a_queue_changes_nothing(tmp_path: Path) -> None:

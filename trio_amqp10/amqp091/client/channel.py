@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Unpack
 
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.engine.states import ChannelState
+from trio_amqp10.core.arguments import check_text, table_of
 
 from .channel_base import ChannelBase, checked_prefetch
 from .consumer import Consumer, ConsumerBase, Consuming
@@ -102,7 +103,7 @@ class Channel(ChannelBase[Delivery]):
             durable=durable,
             auto_delete=auto_delete,
             internal=internal,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
         return Exchange.of(self, name)
 
@@ -127,7 +128,7 @@ class Channel(ChannelBase[Delivery]):
             destination=destination,
             source=source,
             routing_key=routing_key,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
         await self.call(lambda: method)
         self.connection.topology.bound(method)
@@ -150,7 +151,7 @@ class Channel(ChannelBase[Delivery]):
             destination=destination,
             source=source,
             routing_key=routing_key,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
         await self.call(lambda: method)
         self.connection.topology.unbound(method)
@@ -193,7 +194,7 @@ class Channel(ChannelBase[Delivery]):
             durable=durable,
             exclusive=exclusive,
             auto_delete=auto_delete,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
         return Queue(self, known, message_count, consumer_count)
 
@@ -202,6 +203,7 @@ class Channel(ChannelBase[Delivery]):
 
         The user needs no permission to declare it.
         """
+        check_text("name", name)
         return Queue(self, self.connection.topology.name_of(name))
 
     async def delete_queue(self, name: str, *, if_unused: bool = False, if_empty: bool = False) -> int:

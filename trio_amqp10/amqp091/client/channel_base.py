@@ -18,6 +18,7 @@ import trio
 from trio_amqp10.amqp091 import spec
 from trio_amqp10.amqp091.engine.events import Arrival
 from trio_amqp10.amqp091.engine.states import ChannelState
+from trio_amqp10.core.arguments import check_text
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import CheckpointThrottle, Waiter
@@ -47,15 +48,15 @@ _RETURNS: Final = 100
 _OPENED: Final = Arrival(spec.ChannelOpenOk())
 
 
-def checked_prefetch(prefetch: int | None) -> int | None:
+def checked_prefetch(prefetch: object) -> int | None:
     """Return ``prefetch`` if it is valid.
 
     Raises:
         LocalProtocolError: it is not 1 to 65535 (0 would mean no limit in the protocol).
     """
-    if prefetch is not None and not 1 <= prefetch <= 0xFFFF:
-        raise LocalProtocolError(f"prefetch={prefetch!r}: expected 1 to 65535, or None for no limit")
-    return prefetch
+    if prefetch is None or (isinstance(prefetch, int) and 1 <= prefetch <= 0xFFFF):
+        return prefetch
+    raise LocalProtocolError(f"prefetch={prefetch!r}: expected 1 to 65535, or None for no limit")
 
 
 class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
@@ -345,6 +346,7 @@ class ChannelBase(Waiter, trio.abc.AsyncResource, Generic[D]):
 
         See ``declare_queue``.
         """
+        check_text("name", name)
         method = self.make("queue.declare", queue=name, **arguments)
         topology = self.connection.topology
         try:

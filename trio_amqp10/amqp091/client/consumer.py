@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import trio
 
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.core.arguments import check_count, check_timeout
 from trio_amqp10.net.errors import TimedOutError, fresh_copy, time_limit
 from trio_amqp10.net.waiters import Waiter
 
@@ -171,6 +172,7 @@ class ConsumerBase(Waiter, Generic[D]):
         Cancelled: no delivery is lost; the next call returns it.
         """
         if timeout is not None:
+            check_timeout(timeout)
             with time_limit(timeout, lambda: self._no_message(timeout)):
                 return await self.receive()
         if self._buffer:
@@ -184,8 +186,7 @@ class ConsumerBase(Waiter, Generic[D]):
 
         Errors and cancellation as ``receive``.
         """
-        if maximum < 1:
-            raise ValueError(f"maximum={maximum!r}: expected at least 1")
+        check_count("maximum", maximum)
         found = [await self.receive()]
         while self._buffer and len(found) < maximum:
             found.append(self._pop())

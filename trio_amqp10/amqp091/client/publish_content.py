@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from trio_amqp10.amqp091.engine.contents_shortcut import NO_PROPERTIES
 from trio_amqp10.amqp091.wire.content import BasicProperties, Content
+from trio_amqp10.core.arguments import check_type, shown
 from trio_amqp10.core.body_octets import body_octets
 from trio_amqp10.core.errors import LocalProtocolError
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+
+_DELIVERY_MODES: Final = (None, 1, 2)
 
 
 class PublishProperties(TypedDict, total=False):
@@ -35,8 +39,8 @@ def content_of(body: bytes, properties: BasicProperties | None, fields: PublishP
     """Return the content to publish.
 
     Raises:
-        LocalProtocolError: both ``properties`` and single properties are given, or a property is unknown; or the body has
-            no octets.
+        LocalProtocolError: the body has no octets; both ``properties`` and single properties are given; a property is
+            unknown, or ``delivery_mode`` is neither 1 nor 2.
     """
     octets = body if body.__class__ is bytes else body_octets(body)  # the usual case first
     if fields:
@@ -50,4 +54,9 @@ def content_of(body: bytes, properties: BasicProperties | None, fields: PublishP
             raise LocalProtocolError(f"unknown property: {error}") from None
     if properties is None:
         return Content(BasicProperties(), octets, NO_PROPERTIES)
+    check_type("properties", properties, BasicProperties, "a BasicProperties, or None")
+    if properties.delivery_mode not in _DELIVERY_MODES:
+        raise LocalProtocolError(
+            f"delivery_mode={shown(properties.delivery_mode)}: expected 1 (transient) or 2 (persistent), or None"
+        )
     return Content(properties, octets)

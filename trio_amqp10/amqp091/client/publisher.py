@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 import trio
 
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.core.arguments import check_count
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.errors import fresh_copy
 
@@ -63,8 +64,7 @@ class Publisher(Channel):
         republish: bool = True,
     ) -> None:
         super().__init__(connection, prefetch)
-        if window < 1:
-            raise LocalProtocolError(f"window={window!r}: expected at least 1")
+        check_count("window", window)
         self.window = window
         self._republish = republish
         self._unconfirmed: dict[int, Ticket] = {}

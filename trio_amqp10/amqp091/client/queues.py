@@ -6,6 +6,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from trio_amqp10.amqp091 import spec
+from trio_amqp10.core.arguments import check_text, check_type, table_of
 
 from .delivery import Delivery, DeliveryBase
 
@@ -130,7 +131,7 @@ class QueueBase(Generic[D]):
 
         Cancelled: the binding may have been made or not.
         """
-        channel, table = self._channel, dict(arguments or {})
+        channel, table = self._channel, table_of("arguments", arguments)
 
         def request() -> Any:
             names = {"queue": self.name, "exchange": exchange, "routing_key": routing_key}
@@ -239,7 +240,7 @@ class Queue(QueueBase[Delivery]):
 
         Cancelled: the binding may have been removed or not.
         """
-        channel, table = self._channel, dict(arguments or {})
+        channel, table = self._channel, table_of("arguments", arguments)
 
         def request() -> spec.QueueUnbind:
             return spec.QueueUnbind(
@@ -277,11 +278,16 @@ class Queue(QueueBase[Delivery]):
         Raises:
             LocalProtocolError: ``prefetch`` is out of its range, or ``tag`` is in use.
         """
+        check_text("tag", tag)
+        check_type("priority", priority, (int, type(None)), "a whole number, or None")
         return self._channel.consuming(
             self,
             no_ack=no_ack,
             exclusive=exclusive,
             prefetch=prefetch,
             tag=tag,
-            arguments={**(arguments or {}), **({} if priority is None else {"x-priority": priority})},
+            arguments={
+                **table_of("arguments", arguments),
+                **({} if priority is None else {"x-priority": priority}),
+            },
         )

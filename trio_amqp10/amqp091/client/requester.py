@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import trio
 
+from trio_amqp10.core.arguments import check_text
 from trio_amqp10.core.errors import AmqpError
 from trio_amqp10.net.errors import fresh_copy
 from trio_amqp10.net.waiters import Waiter
@@ -71,6 +72,8 @@ class Requester:
     """
 
     def __init__(self, channel: _Requests, routing_key: str, exchange: str) -> None:
+        check_text("routing_key", routing_key)
+        check_text("exchange", exchange)
         self._channel = channel
         self._routing_key = routing_key
         self._exchange = exchange

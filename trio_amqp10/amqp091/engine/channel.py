@@ -268,7 +268,11 @@ class Channel:
         if self._prefixes is None or len(self._prefixes) > _PREFIXES:
             self._prefixes = {}
         place = (exchange, routing_key, mandatory)
-        prefix = self._prefixes.get(place)
+        try:
+            prefix = self._prefixes.get(place)
+        except TypeError:  # a list, for instance: the encoder refuses it by its name
+            names = {"exchange": exchange, "routing_key": routing_key}
+            return self.send(self._make("basic.publish", mandatory=mandatory, **names), content)
         if prefix is None:
             prefix = self._prefixes[place] = publish_prefix(
                 self.number, exchange, routing_key, mandatory, host.letters, host.largest_payload

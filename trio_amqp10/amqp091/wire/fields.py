@@ -231,7 +231,7 @@ def from_seconds(seconds: int) -> datetime | Timestamp:
     return datetime.fromtimestamp(seconds, UTC) if seconds <= _LATEST else Timestamp(seconds)
 
 
-def to_seconds(value: datetime | int) -> int:
+def to_seconds(value: object) -> int:
     """Return a timestamp (4.2.5.4) as whole seconds since 1970.
 
     Raises:
@@ -241,8 +241,10 @@ def to_seconds(value: datetime | int) -> int:
         if value.tzinfo is None:
             raise LocalProtocolError(f"a timestamp without a time zone: {value}")
         value = int(value.timestamp() // 1)
-    if not 0 <= value < 1 << 64:
-        raise LocalProtocolError(f"a timestamp outside 64 unsigned bits: {value}")
+    if not (isinstance(value, int) and 0 <= value < 1 << 64):
+        raise LocalProtocolError(
+            f"a timestamp must be a datetime, or whole seconds in 64 unsigned bits, not {value!r}"
+        )
     return value
 
 
@@ -259,12 +261,14 @@ def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, dept
     Raises:
         LocalProtocolError: a name or a value is not valid in a field table.
     """
+    if not hasattr(table, "items"):
+        raise LocalProtocolError(f"a field table must be a mapping, not {table!r}")
     start = _reserve(out, depth)
     for name, value in table.items():
+        write_short_string(out, name)
         if letters.names is not None and not letters.names.fullmatch(name):
             raise LocalProtocolError(f"{name!r} is not a valid field name")
         try:
-            write_short_string(out, name)
             letters.writer_of(value)(out, value, letters, depth - 1)
         except LocalProtocolError as error:
             raise LocalProtocolError(f"the field {name!r}: {error}") from None

@@ -5,18 +5,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from trio_amqp10.amqp10.wire.frames import MIN_MAX_FRAME_SIZE
+from trio_amqp10.core.arguments import check_type
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.core.number_fields import check_numbers, check_range
 from trio_amqp10.core.peer_rules import DEFAULT_STRICT, Strict
 
 from .limits import DEFAULT_LIMITS, Limits
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +41,7 @@ class OpenOptions:
         check_numbers(self)
         check_range("idle_timeout", self.idle_timeout, 0)
         for name in _SYMBOLS:  # an iterator can be read only once
-            object.__setattr__(self, name, symbols(getattr(self, name)))
+            object.__setattr__(self, name, symbols(getattr(self, name), name))
         size = self.effective_limits.max_frame_size
         if size < MIN_MAX_FRAME_SIZE:
             raise LocalProtocolError(
@@ -82,9 +81,12 @@ class OpenKeywords(TypedDict, total=False):
     strict: bool | Strict | None
 
 
-def symbols(given: str | Iterable[str]) -> tuple[str, ...]:
+def symbols(given: str | Iterable[str], name: str = "capabilities") -> tuple[str, ...]:
     """Return capabilities or locales as a tuple; a single str is one item."""
-    return (given,) if isinstance(given, str) else tuple(given)
+    if isinstance(given, str):
+        return (given,)
+    check_type(name, given, Iterable, "a str, or several")
+    return tuple(given)
 
 
 def strictness(given: bool | Strict | None) -> Strict:

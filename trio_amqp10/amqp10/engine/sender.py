@@ -13,6 +13,7 @@ from trio_amqp10.amqp10.spec.transport import Attach, Flow, Role, SenderSettleMo
 from trio_amqp10.amqp10.wire.composite import plan_of
 from trio_amqp10.amqp10.wire.encode import encode
 from trio_amqp10.amqp10.wire.frames import FRAME_HEADER_SIZE
+from trio_amqp10.core.arguments import check_type
 from trio_amqp10.core.errors import Condition, LocalProtocolError, MessageSizeError
 
 from .codec_shortcut import WHOLE_OVERHEAD, transfer_head, transfer_tail, write_transfer
@@ -278,13 +279,14 @@ class SenderLink(Link):
 
     def _check(self, payload: bytes, tag: bytes | None) -> None:
         """Raise if the tag is in use or too long, or the message is too large."""
-        if tag is not None and len(tag) == MADE_SIZE:
-            # The tag may be equal to one that we made, so those are registered from now on, too.
-            chosen = self._choose()
-            if not chosen.has_all:
-                outgoing = self.session.settlement.outgoing.values()
-                chosen.add_all(each for each in outgoing if each.link is self)
         if tag is not None:
+            check_type("tag", tag, bytes, "bytes, or None")
+            if len(tag) == MADE_SIZE:
+                # The tag may be equal to one that we made, so those are registered from now on, too.
+                chosen = self._choose()
+                if not chosen.has_all:
+                    outgoing = self.session.settlement.outgoing.values()
+                    chosen.add_all(each for each in outgoing if each.link is self)
             check_tag(tag, () if self.terminus is None else self.terminus.unsettled, self._chosen or ())
         self.check_size(len(payload))
 

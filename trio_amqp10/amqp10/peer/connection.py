@@ -29,6 +29,7 @@ from trio_amqp10.amqp10.engine.events import (
 from trio_amqp10.amqp10.engine.states import ConnectionState, SessionState
 from trio_amqp10.amqp10.spec.transport import Error, Role
 from trio_amqp10.amqp10.wire.values import Symbol
+from trio_amqp10.core.arguments import check_callable, check_text, check_type
 from trio_amqp10.core.errors import AmqpError, Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.core.peer_rules import ANSWER, IDLE
 from trio_amqp10.net.errors import fresh_copy
@@ -534,6 +535,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         Cancelled while entering: the links are detached again.
         """
         # A room above this one: it is loaded when it is used.
+        check_text("address", address)
         remote = import_module("trio_amqp10.container.management.remote_management")
         opening: RemoteManagementOpening = remote.RemoteManagementOpening(self, address, timeout)
         return opening
@@ -590,6 +592,8 @@ class Connection(Waiter, trio.abc.AsyncResource):
         """
         from .cbs import keep_token
 
+        check_text("audience", audience)
+        check_callable("source", source)
         return keep_token(self, audience, source)
 
     def open_redirected(self, error: ConnectionRedirectError | LinkRedirectError) -> Dialling:
@@ -623,6 +627,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         A default session that has no handle for another link is followed by a new one.
         """
         if session is not None:
+            check_type("session", session, Session, "a session of this connection, or None")
             session.check_alive()
             return session
         if own:
@@ -811,6 +816,7 @@ class Connection(Waiter, trio.abc.AsyncResource):
         If ``call`` raises, the attempt has failed and the next one is made; a ``SecurityError`` or
         ``LocalProtocolError`` ends the connection for good.
         """
+        check_callable("call", call)
         return nullcontext() if self.recovery is None else self.recovery.restore_with(call)
 
     @contextmanager

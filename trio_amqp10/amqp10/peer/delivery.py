@@ -17,6 +17,7 @@ from trio_amqp10.amqp10.spec.messaging import Accepted, Modified, Rejected, Rele
 from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Error
 from trio_amqp10.amqp10.wire.values import Symbol
+from trio_amqp10.core.arguments import check_type, shown
 from trio_amqp10.core.errors import AmqpError, LocalProtocolError
 from trio_amqp10.net.errors import GoneError
 from trio_amqp10.net.waiters import Waiter
@@ -66,6 +67,19 @@ class Transactional(Protocol):
     def raise_if_lost(self) -> None:
         """Raise ``TransactionRolledBackError`` if the control link has ended."""
         ...
+
+
+def check_transaction(transaction: Transactional) -> Transactional:
+    """Return ``transaction`` if it is one.
+
+    Raises:
+        LocalProtocolError: it is something else.
+    """
+    if not hasattr(transaction, "state_on"):
+        raise LocalProtocolError(
+            f"transaction={shown(transaction)}: expected a transaction, as of open_transaction(), or None"
+        )
+    return transaction
 
 
 class _Callback(Waiter):
@@ -144,7 +158,7 @@ class Delivery(EngineIncoming):
     def accept(self, *, transaction: Transactional | None = None) -> None:
         """Accept the message: it was processed (3.4.2)."""
         if transaction is not None:
-            transaction.retire(self, ACCEPTED)
+            check_transaction(transaction).retire(self, ACCEPTED)
             return
         try:
             self.link.session.settlement.accept(self)
@@ -154,7 +168,7 @@ class Delivery(EngineIncoming):
 
     def _give(self, state: Outcome, transaction: Transactional | None) -> None:
         if transaction is not None:
-            transaction.retire(self, state)
+            check_transaction(transaction).retire(self, state)
             return
         try:
             self.link.session.settlement.dispose(self, state)
@@ -228,6 +242,7 @@ class Delivery(EngineIncoming):
             LocalProtocolError: ``delay`` is negative, or more than 1,000,000,000.
         """
         if delay is not None:
+            check_type("delay", delay, (int, float), "seconds, or None for no delay")
             if not 0 <= delay <= _LONGEST_DELAY:
                 raise LocalProtocolError(
                     f"delay={delay}: expected 0 to {_LONGEST_DELAY:,} seconds, or None for no delay"

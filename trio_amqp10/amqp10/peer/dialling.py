@@ -39,7 +39,7 @@ from .redirects import DialTarget, hops_of, redirected
 from .sole_connection_request import CAPABILITY as SOLE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from trio_amqp10.amqp10.engine.connection import Connection as EngineConnection
     from trio_amqp10.amqp10.engine.limits import Limits
@@ -75,10 +75,10 @@ class Dialling(DiallingBase[Connection, DialTarget]):
 
     def __init__(
         self,
-        where: str | Sequence[str] | trio.abc.Stream,
+        where: str | Sequence[str] | trio.abc.Stream | Callable[[], trio.abc.Stream],
         options: DialOptions,
     ) -> None:
-        stream = where if isinstance(where, trio.abc.Stream) else None
+        stream = where if isinstance(where, trio.abc.Stream) or callable(where) else None
         urls: list[Url | None] = [None] if stream is not None else [parse_url(url) for url in _texts(where)]
         super().__init__([DialTarget(url) for url in urls], stream, options.backoff)
         self._options = options

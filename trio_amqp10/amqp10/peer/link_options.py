@@ -7,14 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 from math import ceil
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from trio_amqp10.amqp10.engine.open_options import symbols
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, Target, TerminusDurability
 from trio_amqp10.amqp10.spec.transactions import Coordinator
 from trio_amqp10.amqp10.spec.transport import ReceiverSettleMode, SenderSettleMode
 from trio_amqp10.amqp10.wire.values import Described
+from trio_amqp10.core.arguments import check_type, shown
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .terminus_store import NOTHING_KEPT, Retention, TerminusStore
@@ -37,6 +39,8 @@ _PLAIN_FILTERS: Final = "com.microsoft:"
 _KEPT = 300
 """Seconds that a peer should keep a link whose program may attach it again."""
 
+E = TypeVar("E", bound=IntEnum)
+
 FilterNeed = Literal["required", "optional"]
 """Whether a link must have each filter of its source, or can do without."""
 
@@ -56,8 +60,17 @@ def settle_modes(guarantee: str) -> tuple[SenderSettleMode, ReceiverSettleMode]:
     """Return the settle modes that give a guarantee (2.8.2, 2.8.3)."""
     try:
         return _MODES[guarantee]
-    except KeyError:
+    except (KeyError, TypeError):
         raise LocalProtocolError(f"guarantee {guarantee!r}: expected one of {', '.join(_MODES)}") from None
+
+
+def _member(name: str, kind: type[E], value: Any) -> E:
+    """Return the member of an enumeration with a value."""
+    try:
+        return kind(value)
+    except ValueError:
+        expected = ", ".join(f"{kind.__name__}.{each.name}" for each in kind)
+        raise LocalProtocolError(f"{name}={shown(value)}: expected one of {expected}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +113,10 @@ class LinkOptions(_Shared):
         return any(str(key) == "paired" and value is True for key, value in (self.properties or {}).items())
 
     def __post_init__(self) -> None:
-        self.modes()  # raises if the guarantee is unknown, before anything is sent
+        snd, rcv = self.modes()  # raises if the guarantee is unknown, before anything is sent
+        _member("snd_settle_mode", SenderSettleMode, snd)
+        _member("rcv_settle_mode", ReceiverSettleMode, rcv)
+        check_type("name", self.name, (str, type(None)), "a str, or None for a new one")
         if self.store is not None and self.name is None:
             raise LocalProtocolError(
                 "a link with a store needs a name, by which the store finds it: give name="
@@ -219,7 +235,7 @@ class OpeningOptions(_Shared):
         if self.expiry_timeout < 0:
             raise LocalProtocolError(f"expiry_timeout={self.expiry_timeout}: expected seconds, 0 or more")
         durable = comes_back if self.durable is None else self.durable
-        level = TerminusDurability(2 if durable is True else int(durable))
+        level = _member("durable", TerminusDurability, 2 if durable is True else durable)
         timeout = ceil(self.expiry_timeout)
         if comes_back and self.expiry_policy is None and not timeout:
             return Retention(level, ExpiryPolicy.CONNECTION_CLOSE, _KEPT)
@@ -298,11 +314,13 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Raise if an outcome is no descriptor, or a filter is not described (3.5.3).
+    """Raise if it is not a source, an outcome is no descriptor, or a filter is not described.
 
     Raises:
-        LocalProtocolError: an outcome is a symbol that no peer could know, or a filter is a plain value (3.5.8).
+        LocalProtocolError: it is of another type, an outcome is a symbol that no peer could know (3.5.3), or a filter is a
+            plain value (3.5.8).
     """
+    check_type("source", source, (Source, type(None)), "a Source, or None")
     if source is None:
         return
     for outcome in symbols(source.outcomes):

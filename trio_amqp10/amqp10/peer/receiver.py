@@ -12,10 +12,12 @@ from trio_amqp10.amqp10.engine.octet_bound import OctetBound
 from trio_amqp10.amqp10.engine.states import LinkState
 from trio_amqp10.amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.amqp10.spec.transport import Role
+from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.errors import TimedOutError, time_limit
 
 from .credit import CreditWindow, PrefetchWindow
+from .delivery import check_transaction
 from .errors import FilterNotSupportedError
 from .link import Link
 from .link_lifecycle import LinkPhase
@@ -158,13 +160,14 @@ class Receiver(Link["ReceiverLink"]):
                 not (4.4.3). They can be settled as a part of the same transaction only.
 
         Raises:
-            LocalProtocolError: ``credit`` is below 1, or the transaction cannot acquire on this link.
+            LocalProtocolError: ``credit`` is below 1 or no int, or the transaction cannot acquire on this link.
             LinkDetachedError, trio.ClosedResourceError, ...: the link ended.
         """
-        if credit <= 0:
-            raise LocalProtocolError(f"grant({credit}): expected a number of messages, at least 1")
+        if type(credit) is not int or credit <= 0:
+            raise LocalProtocolError(f"grant({credit!r}): expected a number of messages, at least 1")
         self.check_alive()
         if transaction is not None:
+            check_transaction(transaction)
             if self._window.size:
                 raise LocalProtocolError(
                     "a receiver with automatic credit would acquire too many messages: open it with credit=0"
@@ -293,6 +296,7 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         if timeout is not None:
+            check_timeout(timeout)
             with time_limit(timeout, lambda: no_message(self, timeout)):
                 return await Receiver.receive(self)  # not that of a subclass, which called this one
         await self._conn.pace.checkpoint()

@@ -11,7 +11,7 @@ from trio_amqp10.amqp10.message import Message, encode_message
 from trio_amqp10.amqp10.spec.transport import Role
 from trio_amqp10.net.errors import GoneError, TimedOutError
 
-from .delivery import Outcome, OutgoingDelivery, Transactional, raise_unless_accepted
+from .delivery import Outcome, OutgoingDelivery, Transactional, check_transaction, raise_unless_accepted
 from .errors import DeliveryInDoubtError
 from .link import Link
 from .link_opening import LinkOpening, check_relay
@@ -147,7 +147,7 @@ class Sender(Link["SenderLink"]):
         payload = encode_message(message)
         message_format = message.message_format if isinstance(message, Message) else 0
         await self._conn.pace.checkpoint()
-        state = None if transaction is None else transaction.state_on(self)
+        state = None if transaction is None else check_transaction(transaction).state_on(self)
         while (delivery := self._link.send(payload, settled, tag, message_format, state)) is None:
             state = await self._until_sendable_in(transaction)
         if transaction is not None:
@@ -197,7 +197,7 @@ class Sender(Link["SenderLink"]):
     ) -> Outgoing:
         await self._conn.pace.checkpoint()
         self._link.check_size(size)
-        state = None if transaction is None else transaction.state_on(self)
+        state = None if transaction is None else check_transaction(transaction).state_on(self)
         while (out := self._link.begin(octets, settled, tag, message_format, state)) is None:
             state = await self._until_sendable_in(transaction)
         if transaction is not None:
@@ -222,7 +222,7 @@ class Sender(Link["SenderLink"]):
         """
         payload = encode_message(message)
         message_format = message.message_format if isinstance(message, Message) else 0
-        state = None if transaction is None else transaction.state_on(self)
+        state = None if transaction is None else check_transaction(transaction).state_on(self)
         delivery = self._link.send(payload, settled, tag, message_format, state)
         if delivery is None:
             self.check_alive()

@@ -14,6 +14,7 @@ from trio_amqp10.amqp10.engine.delivery import is_refusal
 from trio_amqp10.amqp10.message import Message, encode_around
 from trio_amqp10.amqp10.spec.messaging import DATA
 from trio_amqp10.amqp10.wire import codes
+from trio_amqp10.core.arguments import check_count, check_type
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .delivery import OutgoingDelivery, raise_unless_accepted
@@ -66,8 +67,9 @@ class StreamSender(trio.abc.SendStream):
 
         The size is the number of octets that the message will have at least.
         """
-        if length is not None and length < 0:
-            raise LocalProtocolError(f"length={length}: expected a number of octets, or None")
+        if length is not None:
+            check_count("length", length, 0)
+        check_type("message", message, (Message, type(None)), "a Message without a body, or None")
         self.message: Message = Message() if message is None else message
         self._sender = sender
         self._begin = begin

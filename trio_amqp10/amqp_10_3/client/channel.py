@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Unpack
 
@@ -19,6 +20,7 @@ from trio_amqp10.amqp091.client.connection_base import DEFAULT_PREFETCH
 from trio_amqp10.amqp091.client.publish_content import content_of
 from trio_amqp10.amqp091.client.transaction import TransactionBase
 from trio_amqp10.amqp_10_3 import spec
+from trio_amqp10.core.arguments import check_text, check_type, shown, table_of
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.waiters import Waiter
 
@@ -26,7 +28,7 @@ from .errors import Alert, MessageAbortedError
 from .queues import Delivery, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Mapping
 
     from trio_amqp10.amqp091.client.publish_content import PublishProperties
     from trio_amqp10.amqp091.client.reply import Reply
@@ -189,7 +191,7 @@ class Channel(ChannelBase[Delivery]):
             durable=durable,
             auto_delete=auto_delete,
             internal=internal,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
 
     async def declare_queue(
@@ -230,12 +232,13 @@ class Channel(ChannelBase[Delivery]):
             durable=durable,
             exclusive=exclusive,
             auto_delete=auto_delete,
-            arguments=dict(arguments or {}),
+            arguments=table_of("arguments", arguments),
         )
         return Queue(self, *made)
 
     def queue(self, name: str) -> Queue:
         """Return the queue of this name, without asking the server."""
+        check_text("name", name)
         return Queue(self, self.connection.topology.name_of(name))
 
     # -- publishing -------------------------------------------------------------------------
@@ -356,9 +359,11 @@ class Transaction(TransactionBase[Delivery], Channel):
 
 
 def _access_request(realm: str, exclusive: bool, rights: Collection[Right]) -> spec.AccessRequest:
-    unknown = sorted(set(rights) - set(ALL_RIGHTS))
+    check_text("realm", realm)
+    check_type("rights", rights, Collection, f"a collection of {', '.join(ALL_RIGHTS)}")
+    unknown = [each for each in rights if each not in ALL_RIGHTS]
     if unknown:
-        raise LocalProtocolError(f"unknown right: {', '.join(unknown)}; use {', '.join(ALL_RIGHTS)}")
+        raise LocalProtocolError(f"rights={shown(unknown)}: expected only {', '.join(ALL_RIGHTS)}")
     return spec.AccessRequest(
         realm=realm,
         exclusive=exclusive,

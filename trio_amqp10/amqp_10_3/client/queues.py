@@ -13,6 +13,7 @@ from trio_amqp10.amqp091.client.channel_base import checked_prefetch
 from trio_amqp10.amqp091.client.consumer import ConsumerBase, ConsumerOpening
 from trio_amqp10.amqp091.client.delivery import DeliveryBase
 from trio_amqp10.amqp091.client.queues import DEFAULT, Default, QueueBase
+from trio_amqp10.core.arguments import check_text
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.wire.methods import Method
@@ -135,6 +136,7 @@ class Queue(QueueBase[Delivery]):
             NotFoundError: there is no such queue.
             AccessRefusedError: there is no read access, or another consumer is exclusive.
         """
+        check_text("tag", tag)
         channel = self._channel
         consumer = Consumer(
             channel,

@@ -11,6 +11,7 @@ import trio
 
 from trio_amqp10.amqp_fast import spec
 from trio_amqp10.amqp_fast.engine.states import ChannelState
+from trio_amqp10.core.arguments import check_text
 
 from .endpoint import Endpoint, Opening
 from .errors import (
@@ -132,6 +133,7 @@ class Channel(Endpoint):
             ChannelClosedError, ConnectionClosedError, trio.ClosedResourceError: the channel is closed.
             LocalProtocolError: the service does not exist, or does not offer such access.
         """
+        check_text("service", service)
         is_peer = service == "peer"
         command = spec.HandleOpen(
             service_type=_SERVICES.get(service, 0),

@@ -44,8 +44,8 @@ def head_octets(head: MessageHead, body_size: int, largest: int) -> bytes:
     """
     if body_size > _BODY_MAX:
         raise LocalProtocolError(f"a body of {body_size} octets exceeds the maximum of {_BODY_MAX}")
-    if not 0 <= head.priority <= 9:
-        raise LocalProtocolError(f"priority of message must be 0 to 9, not {head.priority}")
+    if head.priority not in range(10):
+        raise LocalProtocolError(f"priority of message must be 0 to 9, not {head.priority!r}")
     out = bytearray()
     head.plan.write(out, replace(head, body_size=body_size))
     if len(out) > largest:

@@ -149,6 +149,8 @@ def write_table(out: bytearray, fields: Mapping[str, Any]) -> None:
     Raises:
         LocalProtocolError: a name or a value is not allowed in tables, or the table exceeds 65535 octets.
     """
+    if not hasattr(fields, "items"):
+        raise LocalProtocolError(f"a field table must be a mapping, not {fields!r}")
     body = bytearray()
     for name, value in fields.items():
         if not _is_name(name):
@@ -161,8 +163,8 @@ def write_table(out: bytearray, fields: Mapping[str, Any]) -> None:
     out += body
 
 
-def _is_name(name: str) -> bool:
-    return len(name) <= _NAME_OCTETS and _NAME.fullmatch(name) is not None
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and len(name) <= _NAME_OCTETS and _NAME.fullmatch(name) is not None
 
 
 def _read_text(buf: bytes, pos: int, end: int) -> tuple[str, int]:

@@ -39,6 +39,7 @@ from .arrival_answers import accept, answer, refuse, refuse_durable
 from .clock import Clock
 from .message_origin import origin_of
 from .node import Inlet, Node, Outlet, Peer, RefusedError, SubscriptionTerms
+from .policy import Rule
 from .stored_subscriptions import StoredSubscriptions
 from .subscription_queue import Subscription, policy_of
 from .turns import ENDLESS, each_in_turns, guarded, take_steps
@@ -67,6 +68,13 @@ _RUN_OCTETS: Final = 64 * 1024
 """Messages, and octets, after which the next subscription gets its messages."""
 
 Spill = Literal["detach", "drop-oldest", "reject", "wait"]
+
+TOPIC_RULES: Final[tuple[Rule, ...]] = (
+    Rule("max_backlog", "count", MAX_BACKLOG, "messages that a subscription may fall behind"),
+    Rule("overflow", "choice", "detach", "what happens beyond that", get_args(Spill)),
+    Rule("max_subscriptions", "count", MAX_SUBSCRIPTIONS, "subscriptions that the topic may have"),
+)
+"""The limits of a topic, in the order of the arguments of ``Container.add_topic``."""
 
 _SPILLS: Final = get_args(Spill)
 
@@ -105,7 +113,7 @@ class Topic(Node):
         message_store: MessageStore | None = None,
     ) -> None:
         super().__init__(address)
-        _check_limits(max_backlog, overflow, max_subscriptions)
+        check_limits(max_backlog, overflow, max_subscriptions)
         self.max_backlog = max_backlog
         self.overflow: Spill = overflow
         self.max_subscriptions = max_subscriptions
@@ -129,7 +137,7 @@ class Topic(Node):
         Raises:
             LocalProtocolError: a limit is below 1, or there is no such ``overflow``; nothing has changed.
         """
-        _check_limits(max_backlog, overflow, max_subscriptions)
+        check_limits(max_backlog, overflow, max_subscriptions)
         self.max_backlog = max_backlog
         self.overflow = overflow
         self.max_subscriptions = max_subscriptions
@@ -519,7 +527,12 @@ class Topic(Node):
         return f"<Topic {self.address!r} senders={len(self.inlets)} receivers={len(self.outlets)}>"
 
 
-def _check_limits(max_backlog: int | None, overflow: str, max_subscriptions: int | None) -> None:
+def check_limits(max_backlog: int | None, overflow: str, max_subscriptions: int | None) -> None:
+    """Raise unless these can be the limits of a topic.
+
+    Raises:
+        LocalProtocolError: a limit is below 1, or there is no such ``overflow``.
+    """
     for name, limit in (("max_backlog", max_backlog), ("max_subscriptions", max_subscriptions)):
         if limit is not None and limit < 1:
             raise LocalProtocolError(f"{name}={limit}: expected at least 1, or None for any number")

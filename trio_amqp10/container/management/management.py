@@ -865,7 +865,9 @@ class Management:
         most = queue.available if count is None else _checked(count)
         return await Transfer(self._container, queue, route, wants).run(most)
 
-    async def redrive(self, address: str, count: int | None = None) -> Redriven:
+    async def redrive(
+        self, address: str, count: int | None = None, *, died_in: str | None = None
+    ) -> Redriven:
         """Send dead letters back to the queues where they died, each exactly once.
 
         The last death in the history of each message names its queue: ``x-death``, ``x-opt-deaths``, or
@@ -876,9 +878,10 @@ class Management:
         Args:
             address: the address of the queue with the dead letters.
             count: messages at most; None for as many as are ready at the beginning.
+            died_in: the queue whose dead letters go back, by name or address; None for all.
 
         Raises:
-            ManagementError: ``"forbidden"``; ``"not-found"``; ``"refused"``: a queue does not take one, e.g. because it is full. Messages
+            ManagementError: ``"forbidden"``; ``"not-found"``, also for ``died_in``; ``"refused"``: a queue does not take one, e.g. because it is full. Messages
                 that were moved before stay there.
 
         Cancelled: every message is at exactly one of the queues.
@@ -888,7 +891,16 @@ class Management:
         queue.sweep_now()
         most = queue.available if count is None else _checked(count)
         origins = Origins(self._container, queue)
-        if self._permissions.limited:
+        if died_in is not None:
+            only = origins.find(died_in)
+            there = died_in if only is None else only.address
+            await self._permissions.check(or_manage([(("send", there),)]))
+            if only is None:
+                raise ManagementError(
+                    "not-found", f"no queue {shown(died_in)}, to which dead letters could go back"
+                )
+            origins.keep_to(only)
+        elif self._permissions.limited:
             for each in await origins.find_all():
                 await self._permissions.check(or_manage([(("send", each),)]))
             origins.close()

@@ -400,7 +400,7 @@ class ManagementNode(Answering):
         return 200, "OK", {"count": count}
 
     async def _redrive(self, model: Management, asked: Mapping[str, Any], _: Any) -> _Answer:
-        done = await model.redrive(_name_in(asked), _count_in(asked))
+        done = await model.redrive(_name_in(asked), _count_in(asked), died_in=_text_or_none(asked, "died-in"))
         return 200, "OK", {"moved": dict(done.moved), "left": done.left}
 
     # -- definitions ------------------------------------------------------------------------

@@ -221,6 +221,7 @@ class Origins:
         self._container = container
         self._queue = queue
         self._known: dict[str, Queue | None] = {}
+        self._only: Queue | None = None
         self._closed = False
 
     def route(self, content: Content) -> Queue | None:
@@ -231,11 +232,14 @@ class Origins:
         if name not in self._known:
             if self._closed:
                 return None
-            self._known[name] = self._find(name)
+            self._known[name] = self.find(name)
         found = self._known[name]
+        if self._only is not None and found is not self._only:
+            return None
         return found if found is not None and self._container.nodes.get(found.address) is found else None
 
-    def _find(self, name: str) -> Queue | None:
+    def find(self, name: str) -> Queue | None:
+        """Return the queue of a name or an address, if dead letters can go back to it."""
         broker = self._container.broker
         node = self._container.nodes.get(name)
         if node is None and broker is not None:
@@ -255,6 +259,10 @@ class Origins:
                 if not self._queue.page_in_now():
                     return [queue.address for queue in self._known.values() if queue is not None]
             await pace.pause()
+
+    def keep_to(self, only: Queue) -> None:
+        """Route to no other queue."""
+        self._only = only
 
     def close(self) -> None:
         """Know no further queues: permissions were asked for those that are known."""

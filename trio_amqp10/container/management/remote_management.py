@@ -16,6 +16,7 @@ from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.peer.requester import open_requester
 from trio_amqp10.broker.exchanges.addresses import exchange_address
+from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import Condition, LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.waiters import EnteredWithAsync
 
@@ -526,7 +527,9 @@ class RemoteManagement:
             if done < step or moved >= most:
                 return moved
 
-    async def redrive(self, address: str, count: int | None = None) -> Redriven:
+    async def redrive(
+        self, address: str, count: int | None = None, *, died_in: str | None = None
+    ) -> Redriven:
         """Send dead letters back to the queues where they died, each exactly once.
 
         The container moves them itself, at most 1,000 for each request. See ``Management.redrive``.
@@ -534,6 +537,7 @@ class RemoteManagement:
         Args:
             address: the address of the queue with the dead letters.
             count: messages at most; None for as many as are ready at the beginning.
+            died_in: the queue whose dead letters go back, by name or address; None for all.
 
         Cancelled: every message is at exactly one of the queues. A request that was sent may move up to 1,000 more.
         """
@@ -542,7 +546,9 @@ class RemoteManagement:
         while True:
             step = min(_STEP, most - sum(moved.values()))
             with _counting(sum(moved.values())):
-                reply = await self._requests.map_reply_to("REDRIVE", identity=address, count=step)
+                reply = await self._requests.map_reply_to(
+                    "REDRIVE", identity=address, count=step, died_in=died_in
+                )
             done = self._counts_in("REDRIVE", reply.get("moved"))
             left = self._counts_in("REDRIVE", {"left": reply.get("left")})["left"]
             for each, number in done.items():
@@ -849,6 +855,8 @@ class RemoteManagementOpening(EnteredWithAsync):
     """
 
     def __init__(self, connection: LinkConnection, address: str, timeout: float | None) -> None:
+        if timeout is not None:
+            check_timeout(timeout)
         self._opening = open_requester(connection, address)
         self._address = address
         self._timeout = timeout

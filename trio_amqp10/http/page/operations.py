@@ -133,7 +133,8 @@ async def redrive(call: Call, _history: History) -> Response:
     Cancelled: every message is at exactly one of the queues.
     """
     body = await call.body()
-    done = await call.management.redrive(field(body, "address", str), _count(body))
+    died_in = None if body.get("died_in") is None else field(body, "died_in", str)
+    done = await call.management.redrive(field(body, "address", str), _count(body), died_in=died_in)
     return await json_response({"moved": shapes.plain(done.moved), "left": done.left})
 
 

@@ -114,11 +114,11 @@ export class Queue {
   redrive() {
     question("Send dead letters back?", `Messages of ${short(this.address, 200)} go back to the queues where they died, each exactly once. A message without a history stays.`, "Redrive",
       async (given) => {
-        const done = await post("redrive", { address: this.address, count: given.count ? Number(given.count) : null });
+        const done = await post("redrive", { address: this.address, count: given.count ? Number(given.count) : null, died_in: given.died_in || null });
         const moved = Object.entries(done.moved).map(([address, number]) => `${count(number)} to ${short(address)}`);
         return `${moved.length ? moved.join(", ") : "No message went back"}; ${count(done.left)} are left.`;
       },
-      { fields: [{ name: "count", label: "How many at most (empty: all that are ready)", kind: "number" }] });
+      { fields: [{ name: "died_in", label: "Only those that died in the queue (empty: in any)" }, { name: "count", label: "How many at most (empty: all that are ready)", kind: "number" }] });
   }
 
   publish() {

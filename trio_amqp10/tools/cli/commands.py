@@ -404,7 +404,10 @@ def receive_command(target: tuple[str, str], route: Route | None, **given: Any) 
 @_raw
 @dialling
 def browse_command(target: tuple[str, str], **given: Any) -> None:
-    """Print the messages in a node without removing them."""
+    """Print the messages in a node without removing them.
+
+    A user who may manage a queue and not receive from it uses "amqp10 queue browse".
+    """
     from .receive import ReceiveOptions, browse
 
     run(partial(browse, ReceiveOptions(url=target[0], address=target[1], **given)))

@@ -6,6 +6,7 @@ Knows the replies of management, and how their entities are shown.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,9 +17,11 @@ import trio
 from trio_amqp10.amqp10.wire.json_values import to_json
 from trio_amqp10.broker.exchanges.addresses import TEMPORARY
 from trio_amqp10.container.management.status_values import to_values
+from trio_amqp10.core.errors import RemoteProtocolError
 
 from .command_runner import CommandError, Interrupts, say, write_out
 from .dial_options import DialOptions
+from .message_text import body_octets, message_json
 from .open_management import list_entities, open_management
 from .screen import Screen, number, table
 
@@ -29,6 +32,10 @@ if TYPE_CHECKING:
     from trio_amqp10.container.management.status import ExchangeStatus
 
     from .open_management import Entity
+
+_PAGE: Final = 500
+_PAGE_OCTETS: Final = 4 * 1024 * 1024
+"""Messages, and their octets, that are in memory together in a browse."""
 
 _COLUMNS: Final = {
     "queue": ("name", "depth", "ready", "unacked", "consumers", "arrived", "acknowledged", "oldest"),
@@ -154,6 +161,53 @@ async def purge(url: str, dial: DialOptions, name: str, interrupts: Interrupts) 
     async with open_management(url, dial, patience=None) as management:
         count = await management.purge(name)
     await write_out(f"purged {count}\n".encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrowseOptions:
+    """The options of ``amqp10 queue browse``."""
+
+    url: str
+    name: str
+    count: int | None = None
+    selector: str | None = None
+    json: bool = False
+    dial: DialOptions = field(default_factory=DialOptions)
+
+
+async def browse(options: BrowseOptions, interrupts: Interrupts) -> None:  # noqa: ARG001
+    """Print the ready messages of a queue, at most ``count``, and leave them there.
+
+    Raises:
+        CommandError: there are fewer than ``count`` messages, or some could not be decoded.
+    """
+    render = message_json if options.json else body_octets
+    most = math.inf if options.count is None else options.count
+    seen = undecodable = 0
+    async with open_management(options.url, options.dial) as management:
+        while seen < most:
+            step = int(min(_PAGE, most - seen))
+            found = await management.browse(
+                options.name, step, offset=seen, octets=_PAGE_OCTETS, filter=options.selector
+            )
+            if not found:
+                break
+            lines: list[bytes] = []
+            for each in found:
+                try:
+                    lines.append(render(each.message))
+                except RemoteProtocolError as failure:
+                    undecodable += 1
+                    say(
+                        f"amqp10: message {each.place} of {each.queue} could not be decoded: {failure.description}"
+                    )
+            if lines:
+                await write_out(b"\n".join(lines) + b"\n")
+            seen += len(found)
+    if undecodable:
+        raise CommandError(f"{undecodable} of the messages could not be decoded")
+    if options.count is not None and seen < options.count:
+        raise CommandError(f"printed {seen} of {options.count}: there are no more messages")
 
 
 def connection_number(identity: str) -> int:

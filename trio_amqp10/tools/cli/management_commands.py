@@ -71,7 +71,7 @@ _HELP = 'The container needs $management, as in "amqp10 serve --management".'
 
 @click.group("queue", epilog=_HELP)
 def queue_group() -> None:
-    """List, show, create, change, purge and delete queues of a container."""
+    """List, show, create, change, browse, purge and delete queues of a container."""
 
 
 @queue_group.command("list")
@@ -134,6 +134,24 @@ def queue_set(url: str, rules: tuple[str, dict[str, Any]], unset: tuple[str, ...
     if not changes:
         raise click.UsageError("Give at least one RULE=VALUE, or --unset RULE.")
     _operate(url, dial, lambda management: management.set_queue(rules[0], kind="queue", **changes))
+
+
+@queue_group.command("browse")
+@_named
+@click.option("--count", type=COUNT, help="Print this many messages. Without it, print all.")
+@click.option(
+    "--filter", "selector", metavar="SELECTOR", help="Print only messages that match this JMS selector."
+)
+@click.option("--json", is_flag=True, help="Print the whole message as one JSON object.")
+@dialling
+def queue_browse(url: str, **given: Any) -> None:
+    """Print the ready messages of a queue without removing them.
+
+    Unlike "amqp10 browse", it asks $management, so the permission to manage the queue is enough.
+    """
+    from .manage import BrowseOptions, browse
+
+    run(partial(browse, BrowseOptions(url=url, **given)))
 
 
 @queue_group.command("purge")
@@ -454,6 +472,7 @@ def move_command(url: str, **given: Any) -> None:
 @click.command("redrive", epilog=_HELP)
 @server_arguments(Word("queue", "QUEUE"))
 @_count
+@click.option("--from", "died_in", metavar="QUEUE", help="Only messages that died in this queue.")
 @dialling
 def redrive_command(url: str, **given: Any) -> None:
     """Send dead letters in a queue back to the queues where they died.

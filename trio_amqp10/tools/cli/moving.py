@@ -60,6 +60,7 @@ class RedriveOptions:
     url: str
     queue: str
     count: int | None = None
+    died_in: str | None = None
     dial: DialOptions = field(default_factory=DialOptions)
 
 
@@ -171,22 +172,25 @@ async def redrive(options: RedriveOptions, interrupts: Interrupts) -> None:
         ready = (await management.queue(options.queue)).ready
         wanted = ready if options.count is None else min(options.count, ready)
         left = ready
-        with Progress("redriving", wanted) as progress, interrupts.here() as scope:
-            while sum(moved.values()) < wanted:
-                step = min(_STEP, wanted - sum(moved.values()))
-                done = await _uninterrupted(management.redrive(options.queue, step))
+        with (
+            Progress("redriving", None if options.died_in else wanted) as progress,
+            interrupts.here() as scope,
+        ):
+            while True:  # also if the queue is empty, so that the container checks where they died
+                step = min(_STEP, max(1, wanted - sum(moved.values())))
+                done = await _uninterrupted(management.redrive(options.queue, step, died_in=options.died_in))
                 for address, count in done.moved.items():
                     moved[address] = moved.get(address, 0) + count
                 progress.advance(sum(done.moved.values()))
                 left = done.left
-                if sum(done.moved.values()) < step:
+                if sum(done.moved.values()) < step or sum(moved.values()) >= wanted:
                     break
                 await trio.lowlevel.checkpoint()
     lines = [f"moved {count} to {address}\n" for address, count in moved.items()] or ["moved 0\n"]
     await write_out("".join(lines).encode())
     if scope.cancelled_caught:
         raise CommandError(f"interrupted; the other messages are still in {options.queue}", 130)
-    if left and options.count is None:
+    if left and options.count is None and options.died_in is None:
         raise CommandError(
             f"{left} messages stay in {options.queue}: they have no history of deaths, or their queue does not exist"
         )

@@ -16,6 +16,7 @@ import click
 from trio_amqp10 import QueuePolicy, Quotas
 from trio_amqp10.amqp091.engine.limits import Limits
 from trio_amqp10.broker.nodes.policy import QUEUE_RULES, Rule
+from trio_amqp10.broker.nodes.topic import TOPIC_RULES, check_limits
 from trio_amqp10.container.dialects import ALWAYS, DIALECTS
 from trio_amqp10.core.errors import LocalProtocolError
 
@@ -55,6 +56,7 @@ _KINDS: Final[dict[RuleKind, tuple[Callable[[str], Any], str]]] = {
 """The parser for each kind of rule, and the expected form for error messages."""
 
 _RULES: Final = {rule.option: rule for rule in QUEUE_RULES}
+_LIMITS: Final = {rule.option: rule for rule in TOPIC_RULES}
 
 
 def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
@@ -63,19 +65,35 @@ def parse_queue(value: str) -> tuple[str, dict[str, Any]]:
     Raises:
         click.BadParameter: a rule is unknown, or its value is not valid.
     """
+    name, rules = _parse(value, "queue", _RULES)
+    policy_of(rules)
+    return name, rules
+
+
+def parse_topic(value: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of a topic, and the arguments for ``Container.add_topic``.
+
+    Raises:
+        click.BadParameter: a limit is unknown, or its value is not valid.
+    """
+    name, limits = _parse(value, "topic", _LIMITS)
+    limits_of(limits)
+    return name, limits
+
+
+def _parse(value: str, kind: str, known: Mapping[str, Rule]) -> tuple[str, dict[str, Any]]:
     name, *parts = value.split(",")
     if not name:
-        raise click.BadParameter(f"{value!r} names no queue; write NAME or NAME,RULE=VALUE,...")
+        raise click.BadParameter(f"{value!r} names no {kind}; write NAME or NAME,RULE=VALUE,...")
     rules: dict[str, Any] = {}
     for part in parts:
         option, _, text = part.partition("=")
-        rule = _RULES.get(option)
+        rule = known.get(option)
         if rule is None:
             raise click.BadParameter(
-                f"{part!r} is not a rule of a queue; the rules are {', '.join(sorted(_RULES))}"
+                f"{part!r} is not a rule of a {kind}; the rules are {', '.join(sorted(known))}"
             )
         rules[rule.name] = _value_of(rule, text)
-    policy_of(rules)
     return name, rules
 
 
@@ -92,6 +110,20 @@ def policy_of(rules: Mapping[str, Any]) -> QueuePolicy:
         return QueuePolicy(**{name: value for name, value in rules.items() if name in _POLICY})
     except LocalProtocolError as wrong:
         raise click.BadParameter(_in_options(str(wrong))) from None
+
+
+def limits_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return all limits of a topic, from the arguments for ``Container.add_topic``.
+
+    Raises:
+        click.BadParameter: a limit is below 1.
+    """
+    limits = {rule.name: rule.default for rule in TOPIC_RULES} | dict(given)
+    try:
+        check_limits(**limits)
+    except LocalProtocolError as wrong:
+        raise click.BadParameter(_in_options(str(wrong))) from None
+    return limits
 
 
 def _value_of(rule: Rule, text: str) -> Any:
@@ -116,6 +148,15 @@ def read_queue(faults: Faults, key: str, name: str, table: Any) -> tuple[str, di
     rules = _read_rules(faults, key, table, _RULES)
     faults.parsed(key, policy_of, rules)
     return name, rules
+
+
+def read_topic(faults: Faults, key: str, name: str, table: Any) -> tuple[str, dict[str, Any]]:
+    """Return the name and the limits of a topic from a table of TOML."""
+    if not name:
+        faults.add(key, "a topic needs a name")
+    limits = _read_rules(faults, key, table, _LIMITS)
+    faults.parsed(key, limits_of, limits)
+    return name, limits
 
 
 def _read_rules(faults: Faults, key: str, table: Any, known: Mapping[str, Rule]) -> dict[str, Any]:

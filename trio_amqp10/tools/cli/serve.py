@@ -52,7 +52,7 @@ class ServeOptions:
     http: Sequence[str] = ()
     metrics_queues: Sequence[str] = ()
     queues: Sequence[tuple[str, dict[str, Any]]] = ()
-    topics: Sequence[str] = ()
+    topics: Sequence[tuple[str, dict[str, Any]]] = ()
     users: dict[str, str] = field(default_factory=dict[str, str])
     users_file: str | None = None
     tls_cert: str | None = None
@@ -188,8 +188,8 @@ async def _serve(
 def _add_nodes(container: amqp.Container, options: ServeOptions) -> None:
     for queue, rules in options.queues:
         container.add_queue(queue, **rules)
-    for topic in options.topics:
-        container.add_topic(topic)
+    for topic, limits in options.topics:
+        container.add_topic(topic, **limits)
 
 
 def _warn_of_open_management(options: ServeOptions) -> None:

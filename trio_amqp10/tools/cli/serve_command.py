@@ -116,8 +116,8 @@ def _fault_of(merged: Mapping[str, Any]) -> str | None:
     for queue, rules in merged["queues"]:
         if rules.get("durable") and merged["store"] is None:
             return f"--queue {queue},durable=true needs --store."
-    for flag, names in (("--queue", (name for name, _ in merged["queues"])), ("--topic", merged["topics"])):
-        twice = [name for name, count in Counter(names).items() if count > 1]
+    for flag, given in (("--queue", merged["queues"]), ("--topic", merged["topics"])):
+        twice = [name for name, count in Counter(name for name, _ in given).items() if count > 1]
         if twice:
             return f"{flag} {twice[0]} is given more than once: give each name once, with all its rules."
     if merged["backup"] is not None and merged["store"] is None:

@@ -136,6 +136,19 @@ def _queues(reading: Reading, key: str, value: Any) -> tuple[Any, ...]:
     return tuple(read(reading.faults, dotted(key, name), name, table) for name, table in value.items())
 
 
+def _topics(reading: Reading, key: str, value: Any) -> tuple[Any, ...]:
+    if not reading.faults.typed(key, value, str, list, dict):
+        return ()
+    read = parsed_rules("read_topic")
+    if isinstance(value, dict):
+        tables = cast("dict[str, Any]", value)
+        return tuple(read(reading.faults, dotted(key, name), name, table) for name, table in tables.items())
+    names = [value] if isinstance(value, str) else value
+    return tuple(
+        read(reading.faults, key, name, {}) for name in names if reading.faults.typed(key, name, str)
+    )
+
+
 def parsed_rules(name: str) -> Callable[..., Any]:
     """Return a function of ``node_rules``, imported on first use."""
     found: Callable[..., Any] = getattr(import_module(".node_rules", __package__), name)
@@ -209,12 +222,6 @@ def _merged(
     return {name: value for part in parts for name, value in part.items()} if parts else None
 
 
-def _topic(value: str) -> str:
-    if not value:
-        raise click.BadParameter("a topic needs a name")
-    return value
-
-
 # -- the options ----------------------------------------------------------------------------
 
 SERVE_OPTIONS: Final = (
@@ -280,8 +287,13 @@ SERVE_OPTIONS: Final = (
         name="topics",
         flag="--topic",
         key="topics",
-        read=_texts(_topic),
-        settings={"metavar": "NAME", "multiple": True, "help": "Create a topic. May be repeated."},
+        read=_topics,
+        settings={
+            "metavar": "NAME[,LIMIT=VALUE...]",
+            "type": parsed_by("parse_topic"),
+            "multiple": True,
+            "help": "Create a topic with these limits, as in prices,max-backlog=1000,overflow=drop-oldest; also max-subscriptions. May be repeated.",
+        },
     ),
     ServeOption(
         name="store",

@@ -1,4 +1,4 @@
-"""Changes of a container by SIGHUP: users, rights, quotas, rules of queues.
+"""Changes of a container by SIGHUP: users, rights, quotas, queues and topics.
 
 Everything is read and checked before anything is changed. What cannot be changed is reported, and needs a restart. Knows no click.
 """
@@ -12,10 +12,11 @@ import click
 
 from trio_amqp10.broker.nodes.node import label
 from trio_amqp10.broker.nodes.queue import Queue
+from trio_amqp10.broker.nodes.topic import TOPIC_RULES, Topic
 from trio_amqp10.core.errors import LocalProtocolError
 
 from .command_runner import CommandError
-from .node_rules import policy_of
+from .node_rules import limits_of, policy_of
 from .rights_file import ReplaceableRules
 from .serve_options import SERVE_OPTIONS
 
@@ -43,7 +44,7 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
     """Change a container to the new options; return lines about it for people.
 
     Raises:
-        CommandError: a queue cannot be made or changed; nothing has changed.
+        CommandError: a queue or a topic cannot be made or changed; nothing has changed.
         StoreError: the store cannot be read for a new queue or topic; only queues and topics before it have changed.
     """
     changed: list[str] = []
@@ -53,11 +54,8 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
         if option.name not in _APPLIED and getattr(old, option.name) != getattr(new, option.name)
     ]
     queues, later = _queue_changes(container, old, new)
-    made = _change_queues(container, queues)
-    for topic in dict.fromkeys(new.topics):
-        if topic not in container.nodes:
-            container.add_topic(topic)
-            made.append(f"topic {topic} added")
+    topics = _topic_changes(container, old, new)
+    made = [*_change_queues(container, queues), *_change_topics(container, topics)]
     if old.quotas != new.quotas:
         if container.accounts is None or new.quotas is None:
             restart.append("quotas")
@@ -74,7 +72,7 @@ def apply(container: amqp.Container, old: ServeOptions, new: ServeOptions) -> li
     if (old.users, old.users_file) != (new.users, new.users_file):
         changed.append("users")
     changed += made
-    gone = [f"topic {topic}" for topic in old.topics if topic not in new.topics]
+    gone = [f"topic {topic}" for topic in dict(old.topics) if topic not in dict(new.topics)]
     lines = [f"changed: {', '.join(changed)}"] if changed else ["nothing else changed"]
     if restart:
         lines.append(f"needs a restart: {', '.join(restart)}")
@@ -137,6 +135,46 @@ def _change_queues(container: amqp.Container, todo: list[_Change]) -> list[str]:
         if rows:
             node.update(policy)
             changes.append(f"queue {name} ({', '.join(rows)})")
+    return _few(changes)
+
+
+def _topic_changes(
+    container: amqp.Container, old: ServeOptions, new: ServeOptions
+) -> list[tuple[str, dict[str, Any], Topic | None]]:
+    """Return the topics to make or to change, with all their limits.
+
+    Raises:
+        CommandError: the address of a topic is taken by another node.
+    """
+    before = dict(old.topics)
+    todo: list[tuple[str, dict[str, Any], Topic | None]] = []
+    for name, given in dict(new.topics).items():
+        node = container.nodes.get(name)
+        if before.get(name) == given and node is not None:
+            continue
+        if node is not None and not isinstance(node, Topic):
+            raise CommandError(f"topic {name}: the address is taken by {label(node)}")
+        todo.append((name, limits_of(given), node))
+    return todo
+
+
+def _change_topics(
+    container: amqp.Container, todo: list[tuple[str, dict[str, Any], Topic | None]]
+) -> list[str]:
+    changes: list[str] = []
+    for name, limits, node in todo:
+        if node is None:
+            container.add_topic(name, **limits)
+            changes.append(f"topic {name} added")
+            continue
+        rows = [
+            f"{rule.option} {_shown(getattr(node, rule.name))} -> {limits[rule.name]}"
+            for rule in TOPIC_RULES
+            if getattr(node, rule.name) != limits[rule.name]
+        ]
+        if rows:
+            node.update(**limits)
+            changes.append(f"topic {name} ({', '.join(rows)})")
     return _few(changes)
 
 
