@@ -58,7 +58,7 @@ REQUIREMENTS = [
         "idle_announces_half_of_its_threshold_as_a_uint",
         "open_says_who_we_are",
         mutant=Change(
-            "min(int(self._threshold * 500), 0xFFFFFFFF)", "min(int(self._threshold * 1000), 0xFFFFFFFF)"
+            "int(min(self._threshold * 500, 0xFFFFFFFF))", "int(min(self._threshold * 1000, 0xFFFFFFFF))"
         ),
     ),
     need(

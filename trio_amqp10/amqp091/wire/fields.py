@@ -265,10 +265,10 @@ def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, dept
         raise LocalProtocolError(f"a field table must be a mapping, not {table!r}")
     start = _reserve(out, depth)
     for name, value in table.items():
-        write_short_string(out, name)
-        if letters.names is not None and not letters.names.fullmatch(name):
-            raise LocalProtocolError(f"{name!r} is not a valid field name")
         try:
+            write_short_string(out, name)
+            if letters.names is not None and not letters.names.fullmatch(name):
+                raise LocalProtocolError("it is not a valid field name")
             letters.writer_of(value)(out, value, letters, depth - 1)
         except LocalProtocolError as error:
             raise LocalProtocolError(f"the field {name!r}: {error}") from None

@@ -314,7 +314,7 @@ def check_dynamic(terminus: object) -> None:
 
 
 def check_source(source: Source | None) -> None:
-    """Raise if it is not a source, an outcome is no descriptor, or a filter is not described.
+    """Raise if it is no source, or an outcome or a filter of it is malformed.
 
     Raises:
         LocalProtocolError: it is of another type, an outcome is a symbol that no peer could know (3.5.3), or a filter is a

@@ -15,7 +15,6 @@ from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
 from trio_amqp10.amqp_fast.wire.message_number_list import read_list
 from trio_amqp10.core.arguments import check_text, check_timeout
 from trio_amqp10.core.body_octets import body_octets
-from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.errors import TimedOutError, time_limit
 
 from .endpoint import Endpoint
