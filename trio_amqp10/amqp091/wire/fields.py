@@ -268,7 +268,7 @@ def write_table(out: bytearray, table: Mapping[str, Any], letters: Letters, dept
         try:
             write_short_string(out, name)
             if letters.names is not None and not letters.names.fullmatch(name):
-                raise LocalProtocolError("it is not a valid field name")
+                raise LocalProtocolError(f"{name!r} is not a valid field name")
             letters.writer_of(value)(out, value, letters, depth - 1)
         except LocalProtocolError as error:
             raise LocalProtocolError(f"the field {name!r}: {error}") from None
