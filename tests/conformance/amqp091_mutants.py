@@ -340,8 +340,7 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
     ),
     "queue.declare-10": _one("        if (there.owner is not None) != exclusive:\n", "        if False:\n")
     + _one(
-        "        for queue in [queue for queue in self.queues.values() if queue.owner is peer]:\n",
-        "        for queue in ():\n",
+        "        queues = list(self._exclusive.get(peer, ()))\n", "        queues: list[BrokerQueue] = []\n"
     ),
     "queue.declare-11": _one(
         "        if isinstance(queue, BrokerQueue):\n            queue.check_owner(peer)\n        return queue\n",
@@ -410,12 +409,10 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
         "        tag = method.consumer_tag or 'tag'\n        # At a topic",
     ),
     "basic.consume-5": _one(
-        "            method.exclusive and (others or single_active)\n", "            False\n"
+        "        if self.is_taken(node, exclusive=method.exclusive) or (method.exclusive and single_active):\n",
+        "        if self.is_taken(node, exclusive=False):\n",
     )
-    + _one(
-        "        if any(isinstance(each, ConsumerOutlet) and each.exclusive for each in others) or (",
-        "        if (",
-    ),
+    + _one("(exclusive or (isinstance(first, ConsumerOutlet) and first.exclusive))", "exclusive"),
     "basic.consume-6": _one(
         "            wants=partial(is_of_another, peer.origin) if method.no_local and peer.habits.no_local else None,\n",
         "            wants=None,\n",

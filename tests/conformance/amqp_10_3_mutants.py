@@ -107,8 +107,14 @@ MUTANTS: Final[Mapping[str, tuple[Mutant, ...]]] = {
             "            refused = AccessRefusedError if method.plan.name == _BASIC else LockedError",
             "            refused = LockedError",
         ),
-        ("        if taken or (method.exclusive and others):\n", "        if taken:\n"),
-        ("        if taken or (method.exclusive and others):\n", "        if method.exclusive and others:\n"),
+        (
+            "        if self.is_taken(node, exclusive=method.exclusive):\n",
+            "        if self.is_taken(node, exclusive=False):\n",
+        ),
+        (
+            "        if self.is_taken(node, exclusive=method.exclusive):\n",
+            "        if method.exclusive and self.is_taken(node, exclusive=True):\n",
+        ),
     ),
     "986-988": _each(
         ("        if waiting is not None:\n            waiting[1].released()\n", ""),
