@@ -127,5 +127,7 @@ async def test_settling_after_the_end_of_its_link_says_why_it_ended(autojump_clo
                     with pytest.raises(amqp.LocalProtocolError, match=ENDED) as told:
                         settle(**options)
                     assert isinstance(told.value.__cause__, amqp.LinkDetachedError)
-    with pytest.raises(amqp.LocalProtocolError, match=r"its link is gone: the link to 'orders' .* was closed here"):
+    with pytest.raises(
+        amqp.LocalProtocolError, match=r"its link is gone: the link to 'orders' .* was closed here"
+    ):
         delivery.accept()

@@ -352,6 +352,7 @@ def _security(why: SecurityError, dialled: Dialled | None) -> str:
 def _amqp(failure: AmqpError, dialled: Dialled | None) -> str:
     """Describe an error of AMQP, with what to do if its condition is a frequent one."""
     condition = str(getattr(failure, "condition", None))
+    hint: str | None
     if condition == _UNAUTHORIZED and dialled is not None and dialled.user is not None:
         hint = f"as user {dialled.user!r}" + (f", from {dialled.source}" if dialled.source else "")
     elif dialled is None or dialled.is_open:
