@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.amqp_fast.pairs import (
+    connected,
     names,
     octets_of,
     open_server,
@@ -66,3 +67,15 @@ def test_silence_does_not_count_while_nothing_is_read() -> None:
     assert events_of(server) == []
     server.handle_timer(70.0)
     assert isinstance(events_of(server)[-1], ConnectionLost)
+
+
+def test_each_end_asks_for_pings_unless_it_is_told_not_to() -> None:
+    pair = connected()
+    assert pair.server.next_deadline() == pair.client.next_deadline() == 60.0
+    pair.server.handle_timer(60.0)
+    pair.client.receive_data(octets_of(pair.server), 60.0)
+    pair.client.handle_timer(180.0)  # the server is silent since then
+    assert isinstance(events_of(pair.client)[-1], ConnectionLost)
+    none = Limits(heartbeat=0)
+    pair = connected(client=none, server=none)
+    assert pair.server.next_deadline() is pair.client.next_deadline() is None

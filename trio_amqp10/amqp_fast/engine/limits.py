@@ -34,9 +34,6 @@ class Limits:
                 the peer has not read, above which its commands wait and ``wants_data`` is False.
             dictionaries: whether short names of headers are exchanged for full names (3.2.5.2).
 
-        Raises:
-            ValueError: a number is out of its range.
-
     Raises:
         ValueError: a number out of its range.
     """
@@ -44,7 +41,7 @@ class Limits:
     frame_max: int = 65_535
     channel_max: int = 1024
     handle_max: int = 4096
-    heartbeat: int = 0
+    heartbeat: int = 60
     txn_limit: int = 0
     handshake_timeout: float | None = 30.0
     answer_timeout: float | None = ANSWER_TIMEOUT
