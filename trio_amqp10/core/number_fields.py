@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from functools import cache
 from math import inf
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from .errors import LocalProtocolError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _DECLARED: Final = {
     "int": ("__index__", False, "an int"),
@@ -42,6 +45,20 @@ def check_range(name: str, value: float | None, least: float, most: float = inf)
     if value is not None and not least <= value <= most:
         expected = f"at least {least}" if most == inf else f"{least} to {most}"
         raise LocalProtocolError(f"{name}={value!r}: expected {expected}")
+
+
+def check_ranges(options: Any, ranges: Mapping[str, tuple[float, ...]]) -> None:
+    """Check that each field is None, or in its range; the others are at least 0.
+
+    Args:
+        options: a dataclass whose fields are numbers.
+        ranges: the least value of a field and, if there is one, the largest, by its name.
+
+    Raises:
+        LocalProtocolError: a value is out of its range.
+    """
+    for field in fields(options):
+        check_range(field.name, getattr(options, field.name), *ranges.get(field.name, (0,)))
 
 
 @cache

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Final
 
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
-from trio_amqp10.core.number_fields import check_numbers, check_range
+from trio_amqp10.core.number_fields import check_numbers, check_ranges
 
 _RANGES: Final[dict[str, tuple[int, ...]]] = {
     "channel_max": (0, 0xFFFF),
@@ -88,8 +88,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        for field in fields(self):
-            check_range(field.name, getattr(self, field.name), *_RANGES.get(field.name, (0,)))
+        check_ranges(self, _RANGES)
 
 
 DEFAULT_LIMITS: Final = Limits()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from trio_amqp10.amqp_fast.wire.frames import FRAME_MIN
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
-from trio_amqp10.core.number_fields import check_numbers, check_range
+from trio_amqp10.core.number_fields import check_numbers, check_ranges
 
 _INTEGER_MAX = 0x7FFFFFFF
 
@@ -65,5 +65,4 @@ class Limits:
         for name, value, least, most in ranges:
             if not least <= value <= most:
                 raise ValueError(f"{name}={value}: expected {least} to {most}")
-        for field in fields(self):
-            check_range(field.name, getattr(self, field.name), 1 if field.name == "write_buffer" else 0)
+        check_ranges(self, {"write_buffer": (1,)})
