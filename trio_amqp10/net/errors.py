@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import trio
 
+from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import AmqpError
 
 if TYPE_CHECKING:
@@ -60,8 +61,10 @@ class TimedOutError(AmqpError, trio.TooSlowError, TimeoutError):
 def time_limit(seconds: float | None, late: Callable[[], TimedOutError]) -> Generator[None]:
     """Cancel the block after ``seconds``; None for never.
 
-    Raises: what ``late()`` returns, if the block was cancelled.
+    Raises: what ``late()`` returns, if the block was cancelled; ``LocalProtocolError``: ``seconds`` are no time.
     """
+    if seconds is not None:
+        check_timeout(seconds)
     with trio.move_on_after(inf if seconds is None else seconds) as scope:
         yield
     if scope.cancelled_caught:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Self, TypeVar
 import trio
 
 from trio_amqp10.amqp091 import spec
-from trio_amqp10.core.arguments import check_count, check_timeout
+from trio_amqp10.core.arguments import check_count
 from trio_amqp10.net.errors import TimedOutError, fresh_copy, time_limit
 from trio_amqp10.net.waiters import Waiter
 
@@ -172,7 +172,6 @@ class ConsumerBase(Waiter, Generic[D]):
         Cancelled: no delivery is lost; the next call returns it.
         """
         if timeout is not None:
-            check_timeout(timeout)
             with time_limit(timeout, lambda: self._no_message(timeout)):
                 return await self.receive()
         if self._buffer:

@@ -12,7 +12,6 @@ from trio_amqp10.amqp10.engine.octet_bound import OctetBound
 from trio_amqp10.amqp10.engine.states import LinkState
 from trio_amqp10.amqp10.engine.unsettled_state import UNBOUND
 from trio_amqp10.amqp10.spec.transport import Role
-from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import LocalProtocolError
 from trio_amqp10.net.errors import TimedOutError, time_limit
 
@@ -296,7 +295,6 @@ class Receiver(Link["ReceiverLink"]):
         Cancelled: no delivery is lost.
         """
         if timeout is not None:
-            check_timeout(timeout)
             with time_limit(timeout, lambda: no_message(self, timeout)):
                 return await Receiver.receive(self)  # not that of a subclass, which called this one
         await self._conn.pace.checkpoint()

@@ -23,7 +23,6 @@ import trio
 
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.spec.messaging import Source, Target
-from trio_amqp10.core.arguments import check_timeout
 from trio_amqp10.core.errors import LocalProtocolError, RemoteProtocolError
 from trio_amqp10.net.errors import GoneError, TimedOutError, fresh_copy, time_limit
 from trio_amqp10.net.option_signatures import takes_on
@@ -113,8 +112,6 @@ class Requester:
 
         Cancelled: the service may have acted upon the request; its reply will be dropped.
         """
-        if timeout is not None:
-            check_timeout(timeout)
         message = copy(request) if isinstance(request, Message) else Message(request)
         if message.message_id is None:
             self._count += 1

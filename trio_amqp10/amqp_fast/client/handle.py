@@ -13,7 +13,7 @@ from trio_amqp10.amqp_fast.engine.message import Message
 from trio_amqp10.amqp_fast.engine.services import Service
 from trio_amqp10.amqp_fast.engine.states import ChannelState, HandleState
 from trio_amqp10.amqp_fast.wire.message_number_list import read_list
-from trio_amqp10.core.arguments import check_text, check_timeout
+from trio_amqp10.core.arguments import check_text
 from trio_amqp10.core.body_octets import body_octets
 from trio_amqp10.net.errors import TimedOutError, time_limit
 
@@ -277,7 +277,6 @@ class Handle(Endpoint):
         Cancelled: no message is lost.
         """
         if timeout is not None:
-            check_timeout(timeout)
             with time_limit(timeout, lambda: self._no_message(timeout)):
                 return await self.receive()
         await trio.lowlevel.checkpoint()
