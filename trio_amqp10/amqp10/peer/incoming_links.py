@@ -11,7 +11,7 @@ from trio_amqp10.amqp10.spec.messaging import Source, Target
 from trio_amqp10.amqp10.spec.transport import Attach, Error, ReceiverSettleMode, SenderSettleMode
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
-from .link_opening import recall
+from .link_opening import leave, recall
 from .link_options import LinkOptions, check_made
 from .receiver import Receiver, check_prefetch, default_credit
 
@@ -319,11 +319,7 @@ class Accepting(Generic[L]):
     async def __aexit__(
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
-        try:
-            if kind is None:
-                await self._link.settle_up()
-        finally:  # if that is cancelled, the link is closed all the same
-            await self._link.aclose()
+        await leave(self._link, failed=kind is not None)
 
 
 class IncomingLinks:

@@ -65,6 +65,18 @@ async def recall(
     return ResumableLinkState(terminus, options, store, key)
 
 
+async def leave(link: Link[Any], *, failed: bool) -> None:
+    """Wait for outcomes, unless the block of the link has failed; close the link.
+
+    Cancelled: the link is closed all the same.
+    """
+    try:
+        if not failed:
+            await link.settle_up()
+    finally:
+        await link.aclose()
+
+
 class LinkOpening(EnteredWithAsync, Generic[L]):
     """A link that is not attached yet: enter it with ``async with``.
 
@@ -160,11 +172,7 @@ class LinkOpening(EnteredWithAsync, Generic[L]):
         self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
     ) -> None:
         try:
-            try:
-                if kind is None:
-                    await self._link.settle_up()
-            finally:  # if that is cancelled, the link is closed all the same
-                await self._link.aclose()
+            await leave(self._link, failed=kind is not None)
         finally:
             if self._options.own_session or self._link.own_session:
                 await self._link.session.aclose()
