@@ -182,14 +182,14 @@ def _shown(
         with contextlib.suppress(UnicodeDecodeError):
             payload, encoding = body.decode(), "string"
     return {
-        "exchange": _text(message.exchange),
+        "exchange": to_text(message.exchange),
         "message_count": left,
         "payload": payload,
         "payload_bytes": len(message.body),
         "payload_encoding": encoding,
         "properties": _shown_properties(message.properties),
         "redelivered": status.redelivered or message.redelivered,
-        "routing_key": _text(message.routing_key),
+        "routing_key": to_text(message.routing_key),
     }
 
 
@@ -203,11 +203,6 @@ def _shown_properties(properties: BasicProperties) -> dict[str, Any] | list[Any]
         if isinstance(value, datetime):
             value = int(value.timestamp())
         elif isinstance(value, str):
-            value = _text(value)
+            value = to_text(value)
         found[name] = to_json(value)
     return found or []
-
-
-def _text(value: str) -> str:
-    """Return a short string whose octets may not be UTF-8 as text."""
-    return to_text(value)
