@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,6 +16,8 @@ from trio_amqp10.testing import open_container
 from .helpers import Node, acceptor, idle, served
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from trio_amqp10.amqp10.peer.connection import Connection
 
 
@@ -31,6 +34,19 @@ class CancelAtStep(trio.abc.Instrument):
             self.left -= 1
             if self.left == 0:
                 self._scope.cancel()
+
+
+@contextmanager
+def cancelled_at(step: int) -> Generator[CancelAtStep]:
+    """Cancel the block when this task has come to its n-th checkpoint there."""
+    scope = trio.CancelScope()
+    instrument = CancelAtStep(step, scope)
+    trio.lowlevel.add_instrument(instrument)
+    try:
+        with scope:
+            yield instrument
+    finally:
+        trio.lowlevel.remove_instrument(instrument)
 
 
 class Service:
@@ -204,14 +220,8 @@ async def run_cancelled_at(scenario: Any, step: int, streams: Any) -> bool:
         ours, theirs = streams()
         nursery.start_soon(acceptor().run, theirs, service.handle)
         async with amqp.open_connection(ours) as conn:
-            scope = trio.CancelScope()
-            instrument = CancelAtStep(step, scope)
-            trio.lowlevel.add_instrument(instrument)
-            try:
-                with scope:
-                    await scenario(conn, seen)
-            finally:
-                trio.lowlevel.remove_instrument(instrument)
+            with cancelled_at(step) as instrument:
+                await scenario(conn, seen)
             await settled_down()
             check(conn, service, seen)
             # It goes on as if nothing had been.
@@ -280,17 +290,11 @@ async def test_dialling_and_leaving_end_at_once_when_they_are_cancelled_at_any_c
         async with trio.open_nursery() as nursery:
             ours, theirs = streams()
             nursery.start_soon(acceptor().run, theirs, idle)
-            scope = trio.CancelScope()
-            instrument = CancelAtStep(step, scope)
-            trio.lowlevel.add_instrument(instrument)
-            try:
-                with scope:
-                    mechanism = amqp.sasl.Anonymous() if sasl else None
-                    async with amqp.open_connection(ours, sasl=mechanism) as conn:
-                        pass
-                    assert conn.pump.finished.is_set()
-            finally:
-                trio.lowlevel.remove_instrument(instrument)
+            with cancelled_at(step) as instrument:
+                mechanism = amqp.sasl.Anonymous() if sasl else None
+                async with amqp.open_connection(ours, sasl=mechanism) as conn:
+                    pass
+                assert conn.pump.finished.is_set()
         assert trio.current_time() - began <= 1
         assert set(_tasks()) == before
         with pytest.raises(trio.ClosedResourceError):
@@ -310,15 +314,9 @@ async def test_dialling_over_tcp_leaves_no_descriptor_open_when_it_is_cancelled_
         await settled_down(100)
         before = len(os.listdir("/proc/self/fd"))
         for step in range(1, 100):
-            scope = trio.CancelScope()
-            instrument = CancelAtStep(step, scope)
-            trio.lowlevel.add_instrument(instrument)
-            try:
-                with scope:
-                    async with amqp.open_connection(listener.url) as conn, conn.open_sender("q") as sender:
-                        await sender.send("x")
-            finally:
-                trio.lowlevel.remove_instrument(instrument)
+            with cancelled_at(step) as instrument:
+                async with amqp.open_connection(listener.url) as conn, conn.open_sender("q") as sender:
+                    await sender.send("x")
             if instrument.left > 0:
                 break
         await trio.testing.wait_all_tasks_blocked(0.05)
@@ -394,15 +392,9 @@ async def test_transaction_leaves_no_link_when_it_is_cancelled_at_any_checkpoint
 ) -> None:
     async with open_container() as container, container.connect() as conn:
         for step in range(1, 50):
-            scope = trio.CancelScope()
-            instrument = CancelAtStep(step, scope)
-            trio.lowlevel.add_instrument(instrument)
-            try:
-                with scope:
-                    async with conn.open_transaction():
-                        pass
-            finally:
-                trio.lowlevel.remove_instrument(instrument)
+            with cancelled_at(step) as instrument:
+                async with conn.open_transaction():
+                    pass
             await wait_all_tasks_blocked()
             assert not len(conn.engine.names), step
             if instrument.left > 0:

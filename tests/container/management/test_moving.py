@@ -37,6 +37,15 @@ async def bodies(container: Container, address: str) -> list[Any]:
     return [each.message.body for each in await container.management.browse(address, 1_000_000)]
 
 
+async def add_letters_of_two(container: Container) -> None:
+    """Add the queues one and two, and a dead letter of each."""
+    container.add_queue("dead")
+    for name in ("one", "two"):
+        container.add_queue(name, dead_letter="dead")
+        await container.management.publish(name, name)
+        await container.management.get(name, outcome="reject")
+
+
 async def test_message_is_published_to_a_queue_and_through_an_exchange() -> None:
     container = await filled(0)
     management = container.management
@@ -268,11 +277,7 @@ async def test_dead_letters_of_one_queue_go_back_by_its_name_or_address() -> Non
 async def test_one_who_redrives_those_of_a_queue_needs_to_send_to_it_alone() -> None:
     rules = amqp.Rules(("ada", "receive", "dead"), ("ada", "send", "one"))
     container = Container(authorise=rules)
-    container.add_queue("dead")
-    for name in ("one", "two"):
-        container.add_queue(name, dead_letter="dead")
-        await container.management.publish(name, name)
-        await container.management.get(name, outcome="reject")
+    await add_letters_of_two(container)
     ada = container.management.on_behalf_of(Identity(name="ada", mechanism="PLAIN"))
     for name in ("two", "nowhere"):
         with pytest.raises(ManagementError, match=f"'ada' may not send to '{name}'"):
@@ -308,11 +313,7 @@ async def test_one_who_redrives_needs_to_send_to_each_queue() -> None:
         ("bob", "send", "one"),
     )
     container = Container(authorise=rules)
-    container.add_queue("dead")
-    for name in ("one", "two"):
-        container.add_queue(name, dead_letter="dead")
-        await container.management.publish(name, name)
-        await container.management.get(name, outcome="reject")
+    await add_letters_of_two(container)
     of = container.management.on_behalf_of
     ada, eve, bob = (of(Identity(name=name, mechanism="PLAIN")) for name in ("ada", "eve", "bob"))
     with pytest.raises(ManagementError, match="'ada' may not send to 'two'"):
