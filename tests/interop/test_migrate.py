@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+import trio
 
-from tests.soak.migrate import ends_of, kill_and_count
+import trio_amqp10 as amqp
+from tests.soak.migrate import drained, ends_of, kill_and_count
+from tests.tools.cli.migrate.ends import end_of, managed
+from trio_amqp10 import amqp091
+from trio_amqp10.rabbitmq import open_management, queue_address
+from trio_amqp10.testing import Cut, Line, open_proxy
+from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.migrate.figures import Figures
+from trio_amqp10.tools.cli.migrate.from_rabbitmq import OutOfRabbitMQ
+from trio_amqp10.tools.cli.migrate.marks import digest_of, marked
+from trio_amqp10.tools.cli.migrate.rabbitmq_end import RabbitMQEnd
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
     from .rabbitmq import Broker
 
 
@@ -20,3 +36,63 @@ def test_kills_lose_and_double_nothing(rabbitmq4: Broker, way: str, quorum: bool
         counts = kill_and_count(ends, 6, 12_000, 1, longest=1.8)
     assert (counts.moved, *counts[3:]) == (12_000, 0, 0, 0)
     assert counts.killed
+
+
+QUEUE = "cut"
+MESSAGES = [amqp.Message(durable=True, application_properties={"number": each}) for each in range(3000)]
+
+
+def breaking(octets: int) -> list[Line]:
+    """Networks that break later each time, the last after so many octets."""
+    return [Line(cut=Cut(at=octets * number // 10)) for number in range(1, 11)]
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_look_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> None:
+    async def look_again_and_again() -> None:
+        async with filled(rabbitmq4.url, kind) as end:
+            for line in breaking(360_000):
+                async with open_proxy(rabbitmq4.url, back=line) as proxy:
+                    looking = looking_at(end, proxy.url)
+                    with pytest.raises(CommandError, match=f"queue '{QUEUE}' cannot be looked at"):
+                        await looking.find_marked(QUEUE, "b")
+                assert await end.until_stable(QUEUE) == Figures(ready=len(MESSAGES))
+            assert await end.find_marked(QUEUE, "b") == Counter(map(digest_of, MESSAGES))
+
+    trio.run(look_again_and_again)
+    assert trio.run(drained, rabbitmq4.url, queue_address(QUEUE)) == list(range(3000))
+
+
+@pytest.mark.parametrize("kind", ["classic", "quorum"])
+def test_batch_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> None:
+    async def take_again_and_again() -> None:
+        async with filled(rabbitmq4.url, kind) as end, end_of(managed(QUEUE)) as there:
+            for line in breaking(30_000):
+                async with open_proxy(rabbitmq4.url, back=line) as proxy:
+                    with suppress(amqp.AmqpError):
+                        async with amqp.open_connection(proxy.url) as conn:
+                            source = RabbitMQEnd(conn, end.broker, "here", pytest.fail)
+                            await OutOfRabbitMQ(source, there, QUEUE).step()
+                for staging in await there.staged():
+                    await there.drop_staging(staging)
+                assert await end.until_stable(QUEUE) == Figures(ready=len(MESSAGES))
+
+    trio.run(take_again_and_again)
+    assert trio.run(drained, rabbitmq4.url, queue_address(QUEUE)) == list(range(3000))
+
+
+@asynccontextmanager
+async def filled(url: str, kind: str) -> AsyncGenerator[RabbitMQEnd]:
+    """RabbitMQ with a queue that has ``MESSAGES`` with marks."""
+    async with amqp.open_connection(url) as conn, open_management(conn) as broker:
+        await broker.delete_queue(QUEUE)
+        await broker.declare_queue(QUEUE, type=kind)
+        async with conn.open_sender(queue_address(QUEUE)) as sender:
+            sent = [await sender.transmit(marked(each, "b")) for each in MESSAGES]
+            for each in sent:
+                assert isinstance(await each.outcome(), amqp.Accepted)
+        yield looking_at(RabbitMQEnd(conn, broker, "there", pytest.fail), url)
+
+
+def looking_at(end: RabbitMQEnd, url: str) -> RabbitMQEnd:
+    return RabbitMQEnd(end.connection, end.broker, end.name, partial(amqp091.open_connection, url))

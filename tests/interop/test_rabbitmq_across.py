@@ -37,6 +37,14 @@ async def _taken(queue: amqp091.Queue) -> amqp091.Delivery:
     raise AssertionError(f"{queue.name} stays empty")
 
 
+FROM_1_0 = amqp.Message(
+    b"from 1.0",
+    ttl=60_000,
+    application_properties={"p": 1},
+    annotations={Symbol("x-mine"): "a", Symbol("x-opt-mine"): "b", Symbol("x-basic-mine"): "c"},
+)
+
+
 async def _across(url: str) -> list[Any]:
     seen: list[Any] = []
     async with (
@@ -68,7 +76,7 @@ async def _across(url: str) -> list[Any]:
         dead = await channel.declare_queue("across-dead", durable=True, arguments=back)
         await dead.bind("across-d", "#")
         async with new.open_sender("/queues/across-w") as sender:
-            await sender.send(amqp.Message(b"from 1.0", ttl=60_000, application_properties={"p": 1}))
+            await sender.send(FROM_1_0)
         await channel.publish("", "across-w", b"from 0-9-1", expiration="60000", headers={"p": 1})
         for _ in range(2):
             (await _taken(work)).reject(requeue=False)

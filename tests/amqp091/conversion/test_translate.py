@@ -307,14 +307,20 @@ def test_annotations_become_headers_under_their_names() -> None:
             "x-opt-deaths": [{"queue": "q"}],
             "x-death": "not copied",
             "x-basic-odd": "not copied",
-            "x-opt-other": "not copied",
+            "x-opt-other": 2,
             "x-mine": 1,
             "other": "not copied",
             7: "not copied",
         },
     )
     headers = to_publication(message).properties.headers
-    assert headers == {"CC": ["k2"], "timestamp_in_ms": 1500, "x-death": [{"queue": "q"}], "x-mine": 1}
+    assert headers == {
+        "CC": ["k2"],
+        "timestamp_in_ms": 1500,
+        "x-death": [{"queue": "q"}],
+        "x-opt-other": 2,
+        "x-mine": 1,
+    }
     assert to_publication(message).exchange is None
 
 

@@ -375,7 +375,7 @@ def _annotated_headers(annotations: Mapping[str, Any]) -> dict[str, Any]:
             headers[_DEATH] = deaths
         elif name in _RENAMED:
             _put(headers, _RENAMED[name], int(value) if isinstance(value, Timestamp) else value)
-        elif name.startswith("x-") and name not in _OWN and not name.startswith(("x-basic-", "x-opt-")):
+        elif name.startswith("x-") and name not in _OWN and not name.startswith("x-basic-"):
             _put(headers, name, value)
     return headers
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 import trio_amqp10 as amqp
-from trio_amqp10 import rabbitmq
+from trio_amqp10 import amqp091, rabbitmq
 from trio_amqp10.tools.cli.migrate.container_end import ContainerEnd
 from trio_amqp10.tools.cli.migrate.rabbitmq_end import RabbitMQEnd
 
@@ -34,7 +37,19 @@ async def end_of(container: amqp.Container, name: str = "here") -> AsyncGenerato
 @asynccontextmanager
 async def emulated(emulator: RabbitMQ) -> AsyncGenerator[RabbitMQEnd]:
     async with emulator.container.connect() as conn, rabbitmq.open_management(conn) as broker:
-        yield RabbitMQEnd(conn, broker, "there")
+        yield RabbitMQEnd(conn, broker, "there", partial(_dialled_091, emulator))
+
+
+@asynccontextmanager
+async def _dialled_091(emulator: RabbitMQ) -> AsyncGenerator[amqp091.Connection]:
+    serve = partial(emulator.container.serve, "amqp://127.0.0.1:0", **emulator.serve_options)
+    async with trio.open_nursery() as nursery:
+        [listener] = await nursery.start(serve)
+        async with amqp091.open_connection(
+            f"amqp://{emulator.login}@{listener.url.partition('//')[2]}"
+        ) as conn:
+            yield conn
+        nursery.cancel_scope.cancel()
 
 
 async def send(container: amqp.Container, address: str, bodies: Iterable[Any]) -> None:

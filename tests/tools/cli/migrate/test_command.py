@@ -260,7 +260,7 @@ def test_url_must_be_one() -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.parametrize(("messages", "live"), [(20_000, False), (1000, True)])
+@pytest.mark.parametrize(("messages", "live"), [(20_000, False), (4000, True)])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_kills_lose_and_double_nothing(seed: int, messages: int, live: bool) -> None:
     with ends_of("across", None) as ends:

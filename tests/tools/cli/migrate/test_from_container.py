@@ -11,6 +11,7 @@ import trio
 import trio_amqp10 as amqp
 from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 from trio_amqp10.tools.cli.command_runner import CommandError
+from trio_amqp10.tools.cli.migrate import from_container
 from trio_amqp10.tools.cli.migrate.from_container import OutOfContainer
 from trio_amqp10.tools.cli.migrate.marks import marked
 from trio_amqp10.tools.cli.migrate.staging import PREFIX, new_staging
@@ -138,3 +139,44 @@ async def test_batch_that_was_completed_after_it_was_listed_is_no_fault() -> Non
         await here.delete_staging(staging)
         assert await OutOfContainer(here, there, "q", "q").recover(staged) == 0
     assert staging_queues(source) == []
+
+
+async def test_target_that_drops_what_comes_back_too_often_is_looked_at_less_often(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    """A kill after each look at a queue of RabbitMQ that takes a message back twice."""
+    source, target = managed("q"), RabbitMQ()
+    target.declare_queue("q", {"x-queue-type": "quorum", "x-delivery-limit": 2})
+    await send(source, "q", "abcd")
+    staging = new_staging("out", "q")
+    async with end_of(source) as here, emulated(target) as there:
+        await here.make_staging(staging)
+        await here.move("q", staging.address, 3)
+        await send(target.container, "/queues/q", ["z", marked(amqp.Message("a"), staging.batch)])
+        copying = OutOfContainer(here, there, "q", "q")
+        with monkeypatch.context() as killed:
+            killed.setattr(from_container, "send_all", _killed)
+            for _ in range(2):
+                with pytest.raises(Killed):
+                    await run(copying, here)
+            with pytest.raises(CommandError) as refused:
+                await run(copying, here)
+        assert str(refused.value) == (
+            "there: 'q' drops messages that come back more than 2 times, and that many runs were interrupted: consume the "
+            f"messages of that queue, move {staging.address!r} back to 'q' with amqp10 move, and run the command again; those of its messages that had arrived "
+            "then come twice"
+        )
+        assert await bodies(target.container, "/queues/q") == ["z", "a"]
+        # Nothing is there any more that could be dropped, so the count begins again; without marks nothing of the batch is found.
+        assert await run(copying, here) == 4
+        assert await here.looks("q") == 0
+    assert await bodies(target.container, "/queues/q") == ["a", "b", "c", "d"]
+    assert staging_queues(source) == []
+
+
+class Killed(Exception):  # noqa: N818
+    """The process was killed."""
+
+
+async def _killed(*_: object) -> None:
+    raise Killed

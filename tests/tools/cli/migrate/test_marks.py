@@ -41,8 +41,8 @@ def test_mark_is_added_and_all_else_stays() -> None:
 
 def test_mark_of_an_earlier_migration_is_replaced() -> None:
     twice = marked(marked(amqp.Message("tea"), "b1"), "b2")
-    assert marks_of([twice], "b1").total() == 0
-    assert marks_of([twice], "b2").total() == 1
+    assert marks_of([twice.annotations], "b1").total() == 0
+    assert marks_of([twice.annotations], "b2").total() == 1
 
 
 @given(st.lists(st.sampled_from("abc")), st.data())
@@ -50,11 +50,11 @@ def test_what_was_sent_and_what_was_not_are_the_batch(batch: list[str], data: st
     messages = [amqp.Message(body) for body in batch]
     sent = data.draw(st.sets(st.sampled_from(range(len(batch)))) if batch else st.just(set[int]()))
     at_target = [marked(messages[place], "b") for place in sent] + [marked(amqp.Message("a"), "other")]
-    left = unsent(messages, marks_of(at_target, "b"))
+    left = unsent(messages, marks_of((each.annotations for each in at_target), "b"))
     assert Counter(each.body for each in left) + Counter(batch[place] for place in sent) == Counter(batch)
 
 
 def test_first_of_equal_messages_is_the_one_that_was_sent() -> None:
     messages = [amqp.Message("a", ttl=1), amqp.Message("b"), amqp.Message("a", ttl=2)]
-    left = unsent(messages, marks_of([marked(messages[0], "b")], "b"))
+    left = unsent(messages, marks_of([marked(messages[0], "b").annotations], "b"))
     assert [each.ttl for each in left] == [None, 2]

@@ -20,7 +20,7 @@ from .differences import queue_conflict
 from .figures import Figures
 from .lock import take_lock
 from .marks import marks_of
-from .staging import LOCK, PREFIX, Staging, find_staging
+from .staging import LOCK, PREFIX, Staging, find_staging, looks_address
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -188,7 +188,20 @@ class ContainerEnd:
 
         Cancelled: nothing has changed.
         """
-        return marks_of(await self.look_at(queue), batch)
+        return marks_of((each.annotations for each in await self.look_at(queue)), batch)
+
+    async def until_stable(self, queue: str) -> Figures | None:
+        """Return the figures of a queue; None if it does not exist.
+
+        What the connection of an earlier run had sent has its effect already.
+
+        Cancelled: nothing has changed.
+        """
+        return await self.figures(queue)
+
+    async def return_limit(self, queue: str) -> int | None:  # noqa: ARG002
+        """Return None: to look at a message is no delivery here."""
+        return None
 
     async def look_at(self, queue: str) -> list[amqp.Message]:
         """Return the ready messages of a queue, without taking them.
@@ -251,6 +264,33 @@ class ContainerEnd:
         Cancelled: it may be deleted.
         """
         await self.management.delete(staging.address, kind="queue")
+
+    async def looks(self, queue: str) -> int:
+        """Return how often runs have looked at messages that are at the target.
+
+        Cancelled: nothing has changed.
+        """
+        figures = await self.figures(looks_address(queue))
+        return 0 if figures is None else figures.ready
+
+    async def note_look(self, queue: str) -> None:
+        """Count one look more.
+
+        Cancelled: it may be counted.
+        """
+        address = looks_address(queue)
+        if await self.figures(address) is None:
+            await self.management.create_queue(address)
+        async with self.connection.open_sender(address) as sender:
+            await sender.send(amqp.Message(durable=True))
+
+    async def forget_looks(self, queue: str) -> None:
+        """Begin to count again: none of the messages is at the target any more.
+
+        Cancelled: they may be forgotten.
+        """
+        if await self.looks(queue):
+            await self.management.delete(looks_address(queue), kind="queue")
 
     async def until_idle(self, queue: str) -> bool:
         """Wait until no message of a queue is with a consumer, which an earlier run was.

@@ -6,16 +6,18 @@ Knows both kinds of ends; knows no plan.
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import trio
 
 import trio_amqp10 as amqp
-from trio_amqp10.net.urls import parse_url
+from trio_amqp10.net.urls import parse_url, split_url
 from trio_amqp10.rabbitmq import ManagementError, open_management
 from trio_amqp10.tools.cli.command_runner import CommandError, in_options
 from trio_amqp10.tools.cli.dial_management import management_url
 from trio_amqp10.tools.cli.open_management import RABBITMQ, operation_errors
+from trio_amqp10.tools.cli.server_defaults import is_091
 
 from .container_end import ContainerEnd
 from .rabbitmq_end import RabbitMQEnd
@@ -79,4 +81,12 @@ async def open_end(url: str, dial: DialOptions) -> AsyncGenerator[End, None]:
             raise CommandError(
                 f"{name} is RabbitMQ without /management ({refused}): expected version 4 or later"
             ) from None
-        yield RabbitMQEnd(connection, broker, name)
+        yield RabbitMQEnd(connection, broker, name, partial(dial.dial_091, _url_091(url)))
+
+
+def _url_091(url: str) -> str:
+    """Return the URL of the same broker in AMQP 0-9-1.
+
+    One of AMQP 1.0 leads to the virtual host ``/``.
+    """
+    return url if is_091(url) else split_url(url)[0]

@@ -9,7 +9,10 @@ Knows ends and staging queues; knows no plan.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
+
+from trio_amqp10.tools.cli.command_runner import CommandError
 
 from .marks import marked, unsent
 from .sending import BATCH, Batch, batch_size, check_unused, send_all
@@ -92,7 +95,7 @@ class OutOfContainer:
             found = await receiver.drain()
             messages = [each.message for each in found]
             if recover and messages:
-                messages = unsent(messages, await target.find_marked(self._to, staging.batch))
+                messages = unsent(messages, await self._find_sent(staging))
             await send_all(sender, [marked(each, staging.batch) for each in messages])
             if found:
                 async with source.open_transaction() as transaction:
@@ -100,3 +103,25 @@ class OutOfContainer:
                         delivery.accept(transaction=transaction)
         await self._source.delete_staging(staging)
         return len(found)
+
+    async def _find_sent(self, staging: Staging) -> Counter[str]:
+        """Return which messages of a batch an earlier run has sent, by their digests.
+
+        Raises:
+            CommandError: the target would drop its messages if they were looked at once more.
+        """
+        source, target = self._source, self._target
+        figures = await target.until_stable(self._to)
+        if figures is None or not figures.ready:
+            await source.forget_looks(self._queue)
+            return Counter()
+        limit = await target.return_limit(self._to)
+        if limit is not None:
+            if await source.looks(self._queue) >= limit:
+                raise CommandError(
+                    f"{target.name}: {self._to!r} drops messages that come back more than {limit} times, and that many runs were "
+                    f"interrupted: consume the messages of that queue, move {staging.address!r} back to {self._queue!r} with amqp10 move, and run the "
+                    "command again; those of its messages that had arrived then come twice"
+                )
+            await source.note_look(self._queue)
+        return await target.find_marked(self._to, staging.batch)

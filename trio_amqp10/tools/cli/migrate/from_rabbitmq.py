@@ -13,10 +13,10 @@ Knows ends and staging queues; knows no plan.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .marks import digest_of
-from .sending import Batch, batch_size, check_unused, send_all
+from .sending import Batch, check_unused, send_all
 from .staging import Staging, new_staging
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
     from .container_end import ContainerEnd
     from .rabbitmq_end import RabbitMQEnd
+
+
+_BATCH: Final = 256
+"""The most messages of a batch: so many a link takes from RabbitMQ at once.
+
+If a run that holds more is killed, a quorum queue may put a part of them behind its other messages.
+"""
 
 
 class OutOfRabbitMQ:
@@ -79,7 +86,6 @@ class OutOfRabbitMQ:
         check_unused(self._source.name, self._queue, figures)
         if figures is None or not figures.ready:
             return Batch(0, is_full=False)
-        size = batch_size(figures)
         staging = new_staging("in", self._queue)
         await self._target.make_staging(staging)
         async with (
@@ -88,14 +94,14 @@ class OutOfRabbitMQ:
             ) as receiver,
             self._target.connection.open_sender(staging.address) as sender,
         ):
-            receiver.grant(size)
+            receiver.grant(_BATCH)
             found = await receiver.drain()
             async with self._target.connection.open_transaction() as transaction:
                 await send_all(sender, [each.message for each in found], transaction)
             for each in found:
                 each.accept()
         await self._finish(staging)
-        return Batch(len(found), is_full=len(found) == size)
+        return Batch(len(found), is_full=len(found) == _BATCH)
 
     async def _finish(self, staging: Staging) -> int:
         """Move a batch that is settled at RabbitMQ to its queue."""

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from copy import copy
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from trio_amqp10.amqp10.message import Message
 from trio_amqp10.amqp10.wire.values import Symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 _MARK: Final = Symbol("x-opt-migrated")
 _DIGITS: Final = 32
@@ -43,11 +43,16 @@ def marked(message: Message, batch: str) -> Message:
     return found
 
 
-def marks_of(messages: Iterable[Message], batch: str) -> Counter[str]:
-    """Return the digests in the marks of this batch, and how often each is there."""
+def marks_of(annotations: Iterable[Mapping[Any, Any]], batch: str) -> Counter[str]:
+    """Return the digests in the marks of this batch, and how often each is there.
+
+    Args:
+        annotations: those of each message, or its headers in AMQP 0-9-1.
+        batch: the name of the batch.
+    """
     found = Counter[str]()
-    for message in messages:
-        name, _, digest = str(message.annotations.get(_MARK, "")).partition("/")
+    for each in annotations:
+        name, _, digest = str(each.get(_MARK, "")).partition("/")
         if name == batch:
             found[digest] += 1
     return found

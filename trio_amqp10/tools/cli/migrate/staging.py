@@ -1,7 +1,8 @@
-"""Names of staging queues: where a batch is while it is on its way.
+"""Names of the queues of this command: where a batch is while it is on its way.
 
 A container has them, as source or as target. ``migrate/out/QUEUE/BATCH`` has a batch that leaves it, ``migrate/in/QUEUE/BATCH`` one that
-came. The name of the queue is percent-encoded.
+came. The name of the queue is percent-encoded. ``migrate/looks/QUEUE`` has a message for each time that a run looked at the messages
+which are at the target: some brokers drop a message that was looked at too often.
 
 Knows names; knows no broker.
 """
@@ -18,6 +19,11 @@ PREFIX: Final = "migrate/"
 """The prefix of the queues of this command, which are not migrated."""
 LOCK: Final = f"{PREFIX}lock"
 """The queue at a container that one run at a time receives from."""
+
+
+def looks_address(queue: str) -> str:
+    """Return the address of the queue that counts looks at the target of this queue."""
+    return f"{PREFIX}looks/{quote(queue, safe='')}"
 
 
 class Staging(NamedTuple):
