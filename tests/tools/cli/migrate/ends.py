@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from trio_amqp10.testing.rabbitmq_emulator import RabbitMQ
 
 
-def managed(*queues: str, **rules: Any) -> amqp.Container:
+def managed(*queues: str, store: amqp.SqliteStore | None = None, **rules: Any) -> amqp.Container:
     """A container with these queues, and ``$management``."""
-    container = amqp.Container()
+    container = amqp.Container(store=store)
     container.add_management()
     for queue in queues:
         container.add_queue(queue, **rules)

@@ -17,6 +17,8 @@ from trio_amqp10.tools.cli.migrate.staging import LOCK, Staging
 from .ends import bodies, end_of, managed, send
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from trio.testing import MockClock
 
 
@@ -94,3 +96,21 @@ async def test_declared_queue_with_other_rules_is_kept_if_that_is_accepted(
         assert "queue q: it exists at here, and keeps its rules" in capsys.readouterr().err
         with pytest.raises(CommandError, match="'x' of exchanges"):
             await end.define({"exchanges": [{"name": "x"}]}, keep=True)
+
+
+async def test_looks_are_counted_also_after_a_restart_of_the_container(tmp_path: Path) -> None:
+    """A count that began again would let the target drop messages."""
+    staging = Staging("out", "a/b", "c")
+    for looks in range(3):
+        with amqp.SqliteStore(tmp_path / "store") as store:
+            async with end_of(managed(store=store)) as end:
+                assert await end.looks("a/b") == looks
+                if not looks:
+                    await end.management.create_queue("a/b", durable=True)
+                    await end.make_staging(staging)
+                await end.note_look(staging)
+    with amqp.SqliteStore(tmp_path / "store") as store:
+        async with end_of(managed(store=store)) as end:
+            await end.forget_looks("a/b")
+            await end.forget_looks("a/b")
+            assert await end.looks("a/b") == 0

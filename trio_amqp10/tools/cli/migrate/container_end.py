@@ -273,14 +273,15 @@ class ContainerEnd:
         figures = await self.figures(looks_address(queue))
         return 0 if figures is None else figures.ready
 
-    async def note_look(self, queue: str) -> None:
-        """Count one look more.
+    async def note_look(self, staging: Staging) -> None:
+        """Count one look more, for the batch in a staging queue.
 
         Cancelled: it may be counted.
         """
-        address = looks_address(queue)
+        address = looks_address(staging.queue)
         if await self.figures(address) is None:
-            await self.management.create_queue(address)
+            status = await self.management.queue(staging.address)
+            await self.management.create_queue(address, **({"durable": True} if status.durable else {}))
         async with self.connection.open_sender(address) as sender:
             await sender.send(amqp.Message(durable=True))
 

@@ -123,5 +123,5 @@ class OutOfContainer:
                     f"interrupted: consume the messages of that queue, move {staging.address!r} back to {self._queue!r} with amqp10 move, and run the "
                     "command again; those of its messages that had arrived then come twice"
                 )
-            await source.note_look(self._queue)
+            await source.note_look(staging)
         return await target.find_marked(self._to, staging.batch)
