@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -119,6 +120,8 @@ class Transport(virtual.Transport):
             raise RuntimeError(
                 f"the transport amqp10 does not work with {environment}: use the pool prefork, threads or solo"
             )
+        with suppress(*self.connection_errors, *self.channel_errors):
+            self.close_connection(self)  # one that is lost
         options = dict(self.client.transport_options or {})
         self.state.clear()
         self.durable.clear()
@@ -171,21 +174,29 @@ class Transport(virtual.Transport):
 
     def close_connection(self, connection: Transport) -> None:
         """Close the channels and the connection."""
-        wire, self._wire = self._wire, None
+        wire = self._wire
         if wire is None:
             return
-        try:
-            for channel in tuple(self.channels):
-                channel.close()
-        finally:
-            self.channels.clear()
-            self.sources.clear()
-            with kombu_errors():
-                wire.close()
+        channels = tuple(self.channels)
+        with kombu_errors(), ExitStack() as closing:  # the last callback is called first, and all are called
+            closing.callback(self._forget)
+            for channel in channels:
+                closing.callback(channel.close)
+            closing.callback(wire.close)  # with all links: to close each would take as many round trips
+            for channel in channels:
+                closing.callback(channel.give_back)
+
+    def _forget(self) -> None:
+        self._wire = None
+        self.channels.clear()
+        self.sources.clear()
 
     def verify_connection(self, connection: Transport) -> bool:
-        """Whether there is a connection, as far as is known."""
-        return self.connected
+        """Whether there is a connection, or consumers that do not know of its loss.
+
+        kombu replaces any other silently; such consumers would wait for ever.
+        """
+        return self.connected or bool(self.sources)
 
     def qos_semantics_matches_spec(self, connection: Transport) -> bool:
         """Return False, as for RabbitMQ.
@@ -207,8 +218,12 @@ class Transport(virtual.Transport):
         while True:
             # A message that is not for a consumer, such as one that no binding wants, does not end the wait.
             left = None if deadline is None else max(0.0, deadline - monotonic())
-            with kombu_errors():
-                arrived = self.wire.next_arrival(left)
+            try:
+                with kombu_errors():
+                    arrived = self.wire.next_arrival(left)
+            except Exception:
+                self.sources.clear()  # the consumers know it: see verify_connection
+                raise
             if arrived is None:
                 raise TimeoutError("timed out")
             channel = self.sources.get(arrived[0])
