@@ -47,11 +47,12 @@ class Transport(virtual.Transport):
         whether a call that publishes waits until the peer has accepted the message; by default yes. Otherwise a message
         that is not accepted is only logged, as an error.
     ``publish_timeout``
-        seconds until the peer must have accepted a message; 30 by default.
+        seconds until the peer must have accepted a message, or answered; 30 by default.
     ``open_connection``
         keyword arguments for ``trio_amqp10.open_connection``, such as ``{"allow_plaintext_password": True}``.
 
-    Other options are those of kombu.
+    Other options are those of kombu. ``heartbeat`` of a connection is its ``idle_timeout``: the seconds of silence after which the peer counts as
+    gone. It needs no ``heartbeat_check``.
     """
 
     default_port = 5672
@@ -161,6 +162,8 @@ class Transport(virtual.Transport):
         virtual_host = self.client.virtual_host
         if virtual_host and virtual_host != "/":
             given.setdefault("hostname", f"vhost:{virtual_host}")
+        if self.client.heartbeat:
+            given.setdefault("idle_timeout", float(self.client.heartbeat))
         tls: Any = self.client.ssl
         if tls and tls is not True:
             given.setdefault("ssl_context", _context(tls))
