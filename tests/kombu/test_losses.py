@@ -111,6 +111,8 @@ def test_consumer_is_told_of_a_loss_although_the_peer_is_there_again() -> None:
         drained(connection, lambda: held)
         lose(connection, through)
         with pytest.raises(kinds.ConnectionForced):
+            held[0].ack()  # programs log this, and go on
+        with pytest.raises(kinds.ConnectionForced):
             connection.drain_events(timeout=SECONDS)
         with pytest.raises(Transport.recoverable_connection_errors):
             held[0].ack()
@@ -126,6 +128,32 @@ def test_connection_without_consumers_is_replaced_unnoticed() -> None:
         publish(connection, 1)
         lose(connection, through)
         assert task_queue()(connection.default_channel).get(no_ack=True).payload == 1
+
+
+def test_connection_whose_consumer_is_cancelled_is_replaced_unnoticed() -> None:
+    with way() as through, kombu.Connection(through.url) as connection:
+        with connection.Consumer(task_queue(), on_message=print):
+            pass
+        publish(connection, 1)
+        lose(connection, through)
+        assert task_queue()(connection.default_channel).get(no_ack=True).payload == 1
+
+
+@pytest.mark.parametrize("call", ["publish", "get", "consume"])
+def test_consumer_that_gets_a_loss_by_another_call_can_connect_again(call: str) -> None:
+    with way() as through, kombu.Connection(through.url) as connection:
+        channel = connection.channel()
+        connection.Consumer(task_queue(), channel, on_message=print).consume()
+        calls = {
+            "publish": lambda: kombu.Producer(channel).publish(1, routing_key="tasks"),
+            "get": task_queue("other")(channel).get,
+            "consume": lambda: channel.basic_consume("other", False, print, "other"),
+        }
+        lose(connection, through)
+        with pytest.raises(connection.recoverable_connection_errors):
+            calls[call]()
+        connection.ensure_connection()
+        publish(connection, 1)
 
 
 def test_replaced_connections_leave_nothing() -> None:

@@ -120,6 +120,11 @@ class Channel(virtual.Channel):
         return self._transport.wire
 
     @property
+    def is_consuming(self) -> bool:
+        """Whether it has consumers."""
+        return bool(self._by_consumer)
+
+    @property
     def state(self) -> Any:
         """The exchanges and bindings that are known; raises as ``_transport``."""
         return self._transport.state
@@ -253,6 +258,7 @@ class Channel(virtual.Channel):
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> KombuMessage | None:
         """Return the next message of a queue, or None."""
         with kombu_errors():
+            self._wire.check()
             link = self._getters.get(queue)
             if link is None:
                 link = self._getters[queue] = self._wire.receiver(self._address(queue))
@@ -302,7 +308,7 @@ class Channel(virtual.Channel):
 
     def _with_tag(self, tag: int, multiple: bool) -> list[Delivery]:
         with kombu_errors():
-            self._wire.check()
+            self._wire.check_outcome()
         tags = [one for one in tuple(self._unsettled) if one <= tag] if multiple else [tag]
         found = [self._unsettled.pop(one, None) for one in tags]
         return [one for one in found if one is not None]

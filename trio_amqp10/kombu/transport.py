@@ -199,7 +199,9 @@ class Transport(virtual.Transport):
 
         kombu replaces any other silently; such consumers would wait for ever.
         """
-        return self.connected or bool(self.sources)
+        if self._wire is None or self._wire.is_alive or self._wire.is_loss_known:
+            return self.connected
+        return any(channel.is_consuming for channel in self.channels)
 
     def qos_semantics_matches_spec(self, connection: Transport) -> bool:
         """Return False, as for RabbitMQ.
@@ -221,12 +223,8 @@ class Transport(virtual.Transport):
         while True:
             # A message that is not for a consumer, such as one that no binding wants, does not end the wait.
             left = None if deadline is None else max(0.0, deadline - monotonic())
-            try:
-                with kombu_errors():
-                    arrived = self.wire.next_arrival(left)
-            except Exception:
-                self.sources.clear()  # the consumers know it: see verify_connection
-                raise
+            with kombu_errors():
+                arrived = self.wire.next_arrival(left)
             if arrived is None:
                 raise TimeoutError("timed out")
             channel = self.sources.get(arrived[0])

@@ -210,6 +210,7 @@ class Wire(Opened[AsyncConnection]):
     Attributes:
         seconds: for a message to be accepted, and for answers.
         confirms: whether ``send`` waits until the peer has accepted a message.
+        is_loss_known: whether a call has raised what ended the connection.
         marks_first: whether the peer keeps ``first-acquirer`` of the header (3.2.1).
         tokens: makes tokens for the addresses, for Azure; None if the peer needs none.
         namespace: the URL that the audiences of tokens begin with.
@@ -220,6 +221,7 @@ class Wire(Opened[AsyncConnection]):
 
     seconds: float = 30.0
     confirms: bool = True
+    is_loss_known: bool = False
     marks_first: bool = True
 
     def __init__(self, bridge: Any, block: Any, inner: AsyncConnection) -> None:
@@ -270,6 +272,12 @@ class Wire(Opened[AsyncConnection]):
     def check(self) -> None:
         """Raise the exception that ended the connection, or a link to consume from."""
         if self._failure is not None:
+            self.is_loss_known = True
+            raise fresh_copy(self._failure)
+
+    def check_outcome(self) -> None:
+        """Raise as ``check``, for an outcome: programs only log this one, and consume on."""
+        if self._failure is not None:
             raise fresh_copy(self._failure)
 
     def post(self, work: Callable[[], None]) -> None:
@@ -278,10 +286,12 @@ class Wire(Opened[AsyncConnection]):
 
     def ask(self, call: Callable[[AsyncConnection], Awaitable[Any]]) -> Any:
         """Await ``call(connection)`` in trio, for at most ``seconds``."""
+        self.check()
         return self._bridge.run(lambda: within(self.seconds, lambda: call(self._inner), _no_answer))
 
     def manage(self, call: Callable[[Management], Awaitable[Any]]) -> Any:
         """Await ``call(management)`` of a RabbitMQ, for at most ``seconds``."""
+        self.check()
         with self._lock:
             if self._management is None:
                 self._management = self._opened(
@@ -304,6 +314,7 @@ class Wire(Opened[AsyncConnection]):
 
     def _opened(self, made: type[O], opening: Callable[[], AbstractAsyncContextManager[Any]]) -> O:
         """Open something on this connection within ``seconds``."""
+        self.check()
         return opened(made, lambda: _opened_within(self.seconds, opening()), self._bridge)
 
     def _authorise(self, address: str) -> None:
