@@ -12,6 +12,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
+import trio
+
 from .amqp10.message import Message  # noqa: TC001 - the manual reads annotations
 from .amqp10.peer.connection import Connection as AsyncConnection
 from .amqp10.peer.delivery import Outcome  # noqa: TC001
@@ -27,6 +29,7 @@ from .bridges.asyncio_bridge import Bridge, Opened, OpenedSender, Opening, diall
 from .bridges.asyncio_management_generated import RemoteListing, RemoteManagement
 from .bridges.browsing import open_browser
 from .bridges.portal import within
+from .bridges.watching import Watched
 from .net.option_signatures import takes, takes_on
 
 if TYPE_CHECKING:
@@ -34,8 +37,11 @@ if TYPE_CHECKING:
 
     from .amqp10.peer.delivery import Delivery as AsyncDelivery
     from .bridges.asyncio_bridge import Sent
+    from .net.recovery_events import Change
+    from .net.recovery_events import Changes as AsyncChanges
 
 __all__ = [
+    "Changes",
     "Connection",
     "Delivery",
     "Opening",
@@ -121,6 +127,46 @@ class Connection(Opened[AsyncConnection]):
         ``trio_amqp10.Connection.open_transaction``.
         """
         return Opening(Transaction, lambda: self._inner.open_transaction(keep=keep), self._bridge)
+
+    def changes(self, *, attempts: bool = False) -> Changes:
+        """Iterate over the losses and restores from now on.
+
+        Use it as ``async for change in conn.changes()``. A change is a ``trio_amqp10.Change``.
+
+        Args:
+            attempts: as for ``trio_amqp10.Connection.changes``.
+
+        Raises (in the first step):
+            LocalProtocolError: the connection was opened without ``reconnect``.
+        """
+        return Changes(self._bridge, lambda: self._inner.changes(attempts=attempts))
+
+
+class Changes:
+    """The changes of a connection, made by ``Connection.changes``.
+
+    It may be left at any time.
+    """
+
+    def __init__(self, bridge: Bridge, make: Callable[[], AsyncChanges]) -> None:
+        self._bridge = bridge
+        self._watched = Watched(bridge.portal, make)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        """Return the next change; end when the connection has ended for good.
+
+        Cancelled: no change is lost.
+        """
+        try:
+            found = await self._bridge.run(self._watched.next, self._watched.put_back)
+        except trio.ClosedResourceError:
+            found = self._watched.rest()
+        if found is None:
+            raise StopAsyncIteration
+        return found
 
 
 class Sender(OpenedSender):

@@ -124,6 +124,13 @@ def test_virtual_host_of_the_url_is_that_of_rabbitmq() -> None:
     assert connection.transport._dial_options({})["hostname"] == "vhost:shop"
 
 
+def test_heartbeat_is_the_time_after_which_a_silent_peer_is_gone() -> None:
+    transport = kombu.Connection("amqp10://host", heartbeat=10).transport
+    assert transport._dial_options({})["idle_timeout"] == 10.0
+    assert transport._dial_options({"open_connection": {"idle_timeout": 3}})["idle_timeout"] == 3
+    assert "idle_timeout" not in kombu.Connection("amqp10://host").transport._dial_options({})
+
+
 def test_service_bus_is_known_by_its_host() -> None:
     transport = kombu.Connection("amqp10s://name:key@shop.servicebus.windows.net").transport
     assert transport._url() == "amqps://shop.servicebus.windows.net:5671"

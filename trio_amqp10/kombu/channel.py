@@ -12,7 +12,7 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amqp.exceptions import MessageNacked, NotFound
+from amqp.exceptions import MessageNacked, NotFound, RecoverableConnectionError
 from kombu.log import get_logger
 from kombu.transport import virtual
 from kombu.transport.base import to_rabbitmq_queue_arguments
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from trio_amqp10.amqp10.peer.delivery import Delivery
 
+    from .transport import Transport
     from .window import Source
     from .wire import Link, Wire
 
@@ -91,7 +92,6 @@ class Channel(virtual.Channel):
     def __init__(self, connection: Any, **kwargs: Any) -> None:
         super().__init__(connection, **kwargs)
         self.no_ack_consumers: set[str] = set()
-        self._wire: Wire = connection.wire
         self._window = Window()
         self._unsettled: dict[int, Delivery] = {}
         self._inflows: dict[Source, Inflow] = {}
@@ -101,6 +101,33 @@ class Channel(virtual.Channel):
         self._getters: dict[str, Link] = {}
         self._last_tag = 0
         self._tags = threading.Lock()
+
+    @property
+    def _transport(self) -> Transport:
+        """The transport, as long as this channel is open.
+
+        Raises:
+            RecoverableConnectionError: this channel was closed, perhaps with its connection, or by another thread.
+        """
+        transport: Transport | None = self.connection
+        if transport is None:
+            raise RecoverableConnectionError("this channel is closed")
+        return transport
+
+    @property
+    def _wire(self) -> Wire:
+        """The connection; raises as ``_transport``."""
+        return self._transport.wire
+
+    @property
+    def is_consuming(self) -> bool:
+        """Whether it has consumers."""
+        return bool(self._by_consumer)
+
+    @property
+    def state(self) -> Any:
+        """The exchanges and bindings that are known; raises as ``_transport``."""
+        return self._transport.state
 
     def prepare_queue_arguments(self, arguments: Mapping[str, Any] | None, **kwargs: Any) -> Any:
         """Return the arguments of a queue as RabbitMQ names them."""
@@ -128,6 +155,7 @@ class Channel(virtual.Channel):
         """
         exchange, routing_key = exchange or "", routing_key or ""
         with kombu_errors():
+            self._wire.check()
             places = self._places(exchange, routing_key)
             made = from_kombu(message, exchange, routing_key)
             if mandatory and not places:
@@ -164,7 +192,7 @@ class Channel(virtual.Channel):
         made = Inflow(link, queue, no_ack=no_ack, **options)
         link.start(None if no_ack else self._window, self._wire)
         self._inflows[link.source] = made
-        self.connection.sources[link.source] = self
+        self._transport.sources[link.source] = self
         return made
 
     def _address(self, queue: str) -> str:
@@ -230,6 +258,7 @@ class Channel(virtual.Channel):
     def basic_get(self, queue: str, no_ack: bool = False, **_: Any) -> KombuMessage | None:
         """Return the next message of a queue, or None."""
         with kombu_errors():
+            self._wire.check()
             link = self._getters.get(queue)
             if link is None:
                 link = self._getters[queue] = self._wire.receiver(self._address(queue))
@@ -278,13 +307,14 @@ class Channel(virtual.Channel):
             self.basic_reject(tag, requeue=True)
 
     def _with_tag(self, tag: int, multiple: bool) -> list[Delivery]:
+        with kombu_errors():
+            self._wire.check_outcome()
         tags = [one for one in tuple(self._unsettled) if one <= tag] if multiple else [tag]
         found = [self._unsettled.pop(one, None) for one in tags]
         return [one for one in found if one is not None]
 
     def _settle(self, outcome: Callable[..., object], **arguments: Any) -> None:
         with kombu_errors():
-            self._wire.check()
             self._wire.post(partial(settle, self._window, outcome, **arguments))
 
     # -- its end --------------------------------------------------------------------------------
@@ -295,22 +325,32 @@ class Channel(virtual.Channel):
             return
         self.closed = True
         try:
-            if self._wire.is_alive and not self._wire.is_inherited:
-                with kombu_errors():
-                    self._close_links()
+            with kombu_errors():
+                self.give_back()
+                self._close_links()
         finally:
             for source in self._inflows:
                 self.connection.sources.pop(source, None)
             self._inflows.clear()
             self.connection.close_channel(self)
 
-    def _close_links(self) -> None:
+    def give_back(self) -> None:
+        """End the consumers, and give all messages without an outcome back.
+
+        Do nothing if the connection is lost.
+        """
+        if not self._wire.is_usable:
+            return
         for tag in tuple(self._by_consumer):
             self.basic_cancel(tag)
         self.connection.return_waiting(self)
         for delivery in self._unsettled.values():
             self._wire.post(partial(attempt, partial(delivery.modify, delivery_failed=True)))
         self._unsettled.clear()
+
+    def _close_links(self) -> None:
+        if not self._wire.is_usable:
+            return
         for inflow in self._inflows.values():
             inflow.link.close()
         for link in self._getters.values():

@@ -50,7 +50,7 @@ class NodeChannel(Channel):
         """Note a queue. The peer has it, or makes it when it is used first."""
         declared = super().queue_declare(queue, passive=passive, **options)
         if options.get("durable", False):
-            self.connection.durable.add(declared.queue)
+            self._transport.durable.add(declared.queue)
         return declared
 
     def exchange_declare(self, exchange: str | None = None, type: str = "direct", **options: Any) -> None:  # noqa: A002
@@ -70,7 +70,7 @@ class NodeChannel(Channel):
         """Note a binding; subscribe to the topic if the queue is not durable."""
         name = exchange or "amq.direct"
         self.state.exchanges.setdefault(name, {"type": "direct", "durable": True, "auto_delete": False, "arguments": {}, "table": []})  # fmt: skip
-        if queue not in self.connection.durable:
+        if queue not in self._transport.durable:
             self._subscribe(queue, name)
         super().queue_bind(queue, name, routing_key or "", arguments, **kwargs)
 
@@ -80,11 +80,11 @@ class NodeChannel(Channel):
     def _places(self, exchange: str, routing_key: str) -> list[Place]:
         if not exchange:
             return [Place(routing_key, is_queue=True)]
-        durable = self.connection.durable
+        durable = self._transport.durable
         if any(queue in durable for _, _, queue in self._table(exchange)):
             matched = self._matched(exchange, routing_key)
             return [Place(queue, is_queue=True) for queue in sorted(matched & durable)]
-        if not self.connection.has_topics:
+        if not self._transport.has_topics:
             self._note_dropped(exchange)
             return []
         self._check_topic(exchange)
@@ -92,8 +92,8 @@ class NodeChannel(Channel):
 
     def _note_dropped(self, exchange: str) -> None:
         """Log once what is dropped."""
-        if exchange not in self.connection.topics:
-            self.connection.topics.add(exchange)
+        if exchange not in self._transport.topics:
+            self._transport.topics.add(exchange)
             _log.warning(
                 "messages for exchange %r are dropped: this peer is used without topics, and no durable queue is bound here",
                 exchange,
@@ -111,7 +111,7 @@ class NodeChannel(Channel):
     # -- subscriptions ----------------------------------------------------------------------------
 
     def _subscribe(self, queue: str, exchange: str) -> None:
-        if not self.connection.has_topics:
+        if not self._transport.has_topics:
             raise NotFound(
                 f"queue {queue!r} cannot be bound to exchange {exchange!r}: this peer is used without topics, so there "
                 "are no remote control, events and broadcasts. Declare the queue durable if it is for tasks"
@@ -135,9 +135,9 @@ class NodeChannel(Channel):
         return super()._open_inflows(queue, no_ack=no_ack)
 
     def _check_topic(self, exchange: str) -> None:
-        if exchange not in self.connection.topics:
+        if exchange not in self._transport.topics:
             _tried(self._wire, exchange, partial(_sending, self._wire, exchange))
-            self.connection.topics.add(exchange)
+            self._transport.topics.add(exchange)
 
     # -- the rest ---------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class NodeChannel(Channel):
             self.queue_unbind(queue, exchange, routing_key, arguments)
         for inflow in self._subscriptions.pop(queue, {}).values():
             self._inflows.pop(inflow.link.source, None)
-            self.connection.sources.pop(inflow.link.source, None)
+            self._transport.sources.pop(inflow.link.source, None)
             with kombu_errors():
                 inflow.link.close()
 

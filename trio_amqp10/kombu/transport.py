@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from contextlib import ExitStack, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -46,11 +47,12 @@ class Transport(virtual.Transport):
         whether a call that publishes waits until the peer has accepted the message; by default yes. Otherwise a message
         that is not accepted is only logged, as an error.
     ``publish_timeout``
-        seconds until the peer must have accepted a message; 30 by default.
+        seconds until the peer must have accepted a message, or answered; 30 by default.
     ``open_connection``
         keyword arguments for ``trio_amqp10.open_connection``, such as ``{"allow_plaintext_password": True}``.
 
-    Other options are those of kombu.
+    Other options are those of kombu. ``heartbeat`` of a connection is its ``idle_timeout``: the seconds of silence after which the peer counts as
+    gone. It needs no ``heartbeat_check``.
     """
 
     default_port = 5672
@@ -119,6 +121,8 @@ class Transport(virtual.Transport):
             raise RuntimeError(
                 f"the transport amqp10 does not work with {environment}: use the pool prefork, threads or solo"
             )
+        with suppress(*self.connection_errors, *self.channel_errors):
+            self.close_connection(self)  # one that is lost
         options = dict(self.client.transport_options or {})
         self.state.clear()
         self.durable.clear()
@@ -158,6 +162,8 @@ class Transport(virtual.Transport):
         virtual_host = self.client.virtual_host
         if virtual_host and virtual_host != "/":
             given.setdefault("hostname", f"vhost:{virtual_host}")
+        if self.client.heartbeat:
+            given.setdefault("idle_timeout", float(self.client.heartbeat))
         tls: Any = self.client.ssl
         if tls and tls is not True:
             given.setdefault("ssl_context", _context(tls))
@@ -171,21 +177,31 @@ class Transport(virtual.Transport):
 
     def close_connection(self, connection: Transport) -> None:
         """Close the channels and the connection."""
-        wire, self._wire = self._wire, None
+        wire = self._wire
         if wire is None:
             return
-        try:
-            for channel in tuple(self.channels):
-                channel.close()
-        finally:
-            self.channels.clear()
-            self.sources.clear()
-            with kombu_errors():
-                wire.close()
+        channels = tuple(self.channels)
+        with kombu_errors(), ExitStack() as closing:  # the last callback is called first, and all are called
+            closing.callback(self._forget)
+            for channel in channels:
+                closing.callback(channel.close)
+            closing.callback(wire.close)  # with all links: to close each would take as many round trips
+            for channel in channels:
+                closing.callback(channel.give_back)
+
+    def _forget(self) -> None:
+        self._wire = None
+        self.channels.clear()
+        self.sources.clear()
 
     def verify_connection(self, connection: Transport) -> bool:
-        """Whether there is a connection, as far as is known."""
-        return self.connected
+        """Whether there is a connection, or consumers that do not know of its loss.
+
+        kombu replaces any other silently; such consumers would wait for ever.
+        """
+        if self._wire is None or self._wire.is_alive or self._wire.is_loss_known:
+            return self.connected
+        return any(channel.is_consuming for channel in self.channels)
 
     def qos_semantics_matches_spec(self, connection: Transport) -> bool:
         """Return False, as for RabbitMQ.

@@ -13,10 +13,10 @@ import socket
 import threading
 import weakref
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import trio
 
@@ -35,13 +35,14 @@ from trio_amqp10.bridges.blocking_bridge import Opened, connected, inner_of, ope
 from trio_amqp10.bridges.portal import Call, no_outcome, within
 from trio_amqp10.bridges.sender_feed import PostedMessage, SenderFeed
 from trio_amqp10.core.errors import AmqpError
-from trio_amqp10.net.errors import ConnectionClosedError, TimedOutError
+from trio_amqp10.net.errors import ConnectionClosedError, TimedOutError, fresh_copy
 from trio_amqp10.rabbitmq import Management, open_management
 
 from .window import Source, Window
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from trio_amqp10.amqp10.message import Message
     from trio_amqp10.amqp10.peer.cbs import SasTokens
@@ -50,6 +51,9 @@ if TYPE_CHECKING:
     from trio_amqp10.net.urls import Url
 
     Arrival = tuple[Source, Delivery]
+
+T = TypeVar("T")
+O = TypeVar("O", bound=Opened[Any])  # noqa: E741 - an object that is opened
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +69,17 @@ TOPIC: Final = "topic"
 
 def _no_answer(seconds: float) -> TimedOutError:
     return TimedOutError(f"no answer from the peer within {seconds:g} s")
+
+
+@asynccontextmanager
+async def _opened_within(seconds: float, opening: AbstractAsyncContextManager[T]) -> AsyncGenerator[T]:
+    """Enter and leave ``opening``; enter it within ``seconds``."""
+    with trio.move_on_after(seconds) as scope:
+        async with opening as made:
+            scope.deadline = inf
+            yield made
+    if scope.cancelled_caught:
+        raise _no_answer(seconds)
 
 
 class _Dialling(Dialling):
@@ -108,7 +123,8 @@ class Link(Opened[AsyncReceiver]):
     def take(self) -> None:
         """Note that the program has a message."""
         if self.source.take():
-            self._bridge.portal.post(self.source.adjust)
+            with suppress(trio.ClosedResourceError):  # another thread has closed the connection
+                self._bridge.portal.post(self.source.adjust)
 
     def pull(self, seconds: float) -> Delivery | None:
         """Return a message of the node, or None if it has none now."""
@@ -194,6 +210,7 @@ class Wire(Opened[AsyncConnection]):
     Attributes:
         seconds: for a message to be accepted, and for answers.
         confirms: whether ``send`` waits until the peer has accepted a message.
+        is_loss_known: whether a call has raised what ended the connection.
         marks_first: whether the peer keeps ``first-acquirer`` of the header (3.2.1).
         tokens: makes tokens for the addresses, for Azure; None if the peer needs none.
         namespace: the URL that the audiences of tokens begin with.
@@ -204,6 +221,7 @@ class Wire(Opened[AsyncConnection]):
 
     seconds: float = 30.0
     confirms: bool = True
+    is_loss_known: bool = False
     marks_first: bool = True
 
     def __init__(self, bridge: Any, block: Any, inner: AsyncConnection) -> None:
@@ -246,10 +264,21 @@ class Wire(Opened[AsyncConnection]):
             return True
         return False
 
+    @property
+    def is_usable(self) -> bool:
+        """Whether the connection is open, and belongs to this process."""
+        return self.is_alive and not self.is_inherited
+
     def check(self) -> None:
         """Raise the exception that ended the connection, or a link to consume from."""
         if self._failure is not None:
-            raise self._failure
+            self.is_loss_known = True
+            raise fresh_copy(self._failure)
+
+    def check_outcome(self) -> None:
+        """Raise as ``check``, for an outcome: programs only log this one, and consume on."""
+        if self._failure is not None:
+            raise fresh_copy(self._failure)
 
     def post(self, work: Callable[[], None]) -> None:
         """Call ``work()`` in trio's thread soon."""
@@ -257,14 +286,16 @@ class Wire(Opened[AsyncConnection]):
 
     def ask(self, call: Callable[[AsyncConnection], Awaitable[Any]]) -> Any:
         """Await ``call(connection)`` in trio, for at most ``seconds``."""
+        self.check()
         return self._bridge.run(lambda: within(self.seconds, lambda: call(self._inner), _no_answer))
 
     def manage(self, call: Callable[[Management], Awaitable[Any]]) -> Any:
         """Await ``call(management)`` of a RabbitMQ, for at most ``seconds``."""
+        self.check()
         with self._lock:
             if self._management is None:
-                self._management = opened(
-                    Opened, lambda: open_management(self._inner, timeout=self.seconds), self._bridge
+                self._management = self._opened(
+                    Opened, lambda: open_management(self._inner, timeout=self.seconds)
                 )
             management: Any = inner_of(self._management)
         return self._bridge.run(lambda: within(self.seconds, lambda: call(management), _no_answer))
@@ -279,7 +310,12 @@ class Wire(Opened[AsyncConnection]):
             source=source,
             guarantee="at-most-once" if settled else "at-least-once",
         )
-        return opened(Link, lambda: open_receiver(self._inner, options), self._bridge)
+        return self._opened(Link, lambda: open_receiver(self._inner, options))
+
+    def _opened(self, made: type[O], opening: Callable[[], AbstractAsyncContextManager[Any]]) -> O:
+        """Open something on this connection within ``seconds``."""
+        self.check()
+        return opened(made, lambda: _opened_within(self.seconds, opening()), self._bridge)
 
     def _authorise(self, address: str) -> None:
         """Keep a token for an address at the peer."""
@@ -289,8 +325,8 @@ class Wire(Opened[AsyncConnection]):
         with self._lock:
             if address not in self._authorised:
                 audience = f"{self.namespace}/{address}"
-                self._authorised[address] = opened(
-                    Opened, lambda: self._inner.keep_token(audience, tokens), self._bridge
+                self._authorised[address] = self._opened(
+                    Opened, lambda: self._inner.keep_token(audience, tokens)
                 )
 
     def sender(self, address: str, *, topic: bool = False) -> _Sender:
@@ -301,7 +337,7 @@ class Wire(Opened[AsyncConnection]):
                 self._authorise(address)
                 target = Target(address=address, capabilities=(TOPIC,)) if topic else None
                 options = ConnectionSenderOptions(address=address, target=target)
-                found = opened(_Sender, lambda: open_sender(self._inner, options), self._bridge)
+                found = self._opened(_Sender, lambda: open_sender(self._inner, options))
             self._senders[address, topic] = found
             while len(self._senders) > _SENDERS:
                 self._senders.popitem(last=False)[1].close()

@@ -66,6 +66,20 @@ class Changes:
             if self._ended:
                 raise StopAsyncIteration
             await self._waiter.wait()
+        return self._taken()
+
+    def take(self) -> Change | None:
+        """Return the next change, or None if there is none now."""
+        return self._taken() if self._changes else None
+
+    def put_back(self, change: Change) -> None:
+        """Put back a change that was taken, to be the next one."""
+        if len(self._changes) < _CHANGES:  # otherwise it is the oldest, to be dropped
+            self._changes.appendleft(change)
+            self._ended = False
+            self._waiter.wake()
+
+    def _taken(self) -> Change:
         change = self._changes.popleft()
         self._ended = change.kind == "stopped"
         return change

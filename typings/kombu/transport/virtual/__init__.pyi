@@ -15,7 +15,8 @@ class Channel:
     from_transport_options: tuple[str, ...]
     connection: Any
     closed: bool
-    state: BrokerState
+    @property
+    def state(self) -> BrokerState: ...
     no_ack_consumers: set[str]
     _consumers: set[str]
     _tag_to_queue: dict[str, str]
