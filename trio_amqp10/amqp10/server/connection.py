@@ -558,8 +558,8 @@ class Amqp10Connection(ConnectedPeerBase):
         else:
             assert isinstance(end, ReceiverInlet)
             end.inherit(claimed.terminus)
-            if claimed.stored and self._container.journal is not None:
-                self._container.journal.after(end.await_store())
+        if claimed.stored and self._container.journal is not None:
+            self._container.journal.after(end.await_store())
         if len(self._claimed) >= self._most_claimed:
             self._forget_claimed()
         if claimed in self._claimed:
