@@ -263,4 +263,4 @@ async def test_index_that_is_out_of_order_is_made_anew(
         assert store.totals(PARCELS) == totals_of(rows)
         assert store.read(Page(PARCELS, "Ulm", None, 9, 99)) == list(rows.values())
     assert [each.levelname for each in caplog.records] == ["ERROR"]
-    assert "has a damaged index of its parcels, which is made anew" in caplog.text
+    assert "has a damaged index of its parcels, which is made again" in caplog.text

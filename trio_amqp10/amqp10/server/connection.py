@@ -420,7 +420,10 @@ class Amqp10Connection(ConnectedPeerBase):
     def _seek_subscription(
         self, link: IncomingSender, owner: Owner | None, name: str, keepers: list[Node]
     ) -> None:
-        """Attach the link to the subscription at the first of these nodes that the peer may receive from."""
+        """Attach the link to the subscription at one of these nodes.
+
+        The first from which the peer may receive is taken.
+        """
         if not keepers:
             raise RefusedError(
                 Condition.NOT_FOUND,

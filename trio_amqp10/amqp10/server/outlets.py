@@ -406,8 +406,9 @@ class SenderOutlet(LinkEnd["SenderLink"]):
             self._pending_sends = PendingSends(self, terminus.unsettled_store)
 
     def await_store(self) -> Callable[[StoreError | None], object]:
-        """Return a function that must be called when the durable terminus is on disk, or could not be written.
+        """Return a function for the moment when the durable terminus is on disk.
 
+        It must also be called if that could not be written.
         Messages may be sent before: each waits for its own row, which is written later.
         """
         return self._on_stored

@@ -425,7 +425,10 @@ class Topic(Node):
         subscription.add_outlet(outlet)
 
     def _on_stored(self, subscription: Subscription, failure: StoreError | None) -> None:
-        """End a new subscription that could not be stored: after a restart its messages would be of no subscription."""
+        """End a new subscription that could not be stored.
+
+        After a restart its messages would be of no subscription.
+        """
         if (
             failure is not None
             and self.subscriptions.get(subscription.subscription_terms.key) is subscription

@@ -44,7 +44,10 @@ class StoreFullError(StoreError):
 
 
 def error_for_peers(failure: StoreError) -> tuple[str, str]:
-    """Return the condition and description of a failure for peers, which are not told of files."""
+    """Return the condition and description of a failure for peers.
+
+    They do not contain the names of files.
+    """
     if isinstance(failure, StoreFullError):
         return Condition.RESOURCE_LIMIT_EXCEEDED.value, "the store is full"
     return Condition.INTERNAL_ERROR.value, "the store failed"

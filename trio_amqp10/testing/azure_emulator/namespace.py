@@ -164,15 +164,14 @@ class Namespace:
 
 
 def may_ask(claims: Iterable[Claim], address: str) -> bool:
-    """Whether the claims permit requests about an entity, by the address of its ``$management``."""
+    """Whether the claims permit requests to this ``$management`` of an entity."""
     return any(claim.permits(right, address) for claim in claims for right in _rights("receive", address))
 
 
 def _rights(action: str, address: str | None) -> tuple[str, ...]:
     """Return the rights of which one is enough for an action.
 
-    To send to an entity is no right to know its subscriptions, consumer groups or dead
-    letters, where nobody can send.
+    To send to an entity is no right to know its subscriptions, consumer groups or dead letters: they take no messages.
     """
     lower = "" if address is None else address.casefold()
     if any(part in lower for part in _ONLY_RECEIVED):
@@ -186,7 +185,7 @@ def _permit(access: Access) -> bool:
     Requests go to the ``$management`` node of an entity or of the namespace, which checks each request again.
 
     Raises:
-        RefusedError: it is not. The address is shown in lower case, because its first spelling tells that it exists.
+        RefusedError: it is not. The address is shown in lower case, because its first spelling would reveal that it exists.
     """
     address = access.address
     if access.action == "open" or (address == MANAGEMENT[1:] and access.claims):
