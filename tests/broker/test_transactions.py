@@ -144,10 +144,13 @@ def restarted(store: Store | None) -> dict[str, list[Any]]:
     return found
 
 
-@pytest.mark.parametrize("failure", [StoreFullError("full"), StoreError("broken")])
+@pytest.mark.parametrize(
+    ("failure", "why"),
+    [(StoreFullError("full"), "the store is full"), (StoreError("broken"), "the store failed")],
+)
 @pytest.mark.logs_errors
 async def test_transaction_does_nothing_when_the_store_fails(
-    failure: StoreError, failing_store: amqp.MemoryStore
+    failure: StoreError, why: str, failing_store: amqp.MemoryStore
 ) -> None:
     room = Room(failing_store)
     txn, lease = room.begin(), HeldMessages(room.container.journal)
@@ -155,7 +158,7 @@ async def test_transaction_does_nothing_when_the_store_fails(
     room.post(txn, room.queue("second"), Posted("durable", durable=True))
     txn.add(LeaseAnswer(lease, lease.accepted, removes=True, undo=lease.released))
     failing_store.failure = failure
-    assert await room.commit(txn) == ("amqp:transaction:rollback", "the store failed")
+    assert await room.commit(txn) == ("amqp:transaction:rollback", why)
     assert length_of(room, "first", "second") == [0, 0]
     assert lease.said == ["deleted", "undone", "released"]
 

@@ -34,6 +34,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from trio_amqp10.broker.stores.base import error_for_peers
 from trio_amqp10.core.errors import Condition
 
 from .nodes.node import RefusedError
@@ -330,7 +331,7 @@ class Transaction:
             self._apply()
         else:
             self._undo(undos)
-            self._break("the store failed")
+            self._break(error_for_peers(failure)[1])
         then()
 
     def _undo(self, undos: list[Callable[[], object]]) -> None:

@@ -12,6 +12,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 import trio_amqp10 as amqp
 from tests.container.wire import on_the_wire
 from trio_amqp10.amqp10.engine.settlement import Settlement
+from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.server import link_store
 from trio_amqp10.amqp10.server.link_store import ENDS, TERMINI, UNSETTLED
 from trio_amqp10.amqp10.spec.messaging import Modified, Released, Source, Target
@@ -187,6 +188,24 @@ async def test_sender_gets_no_credit_before_its_terminus_is_stored(disk: Disk) -
         disk.failure = None
         async with conn.open_sender("q", **lasting()) as sender:
             await sender.send("one")
+
+
+@pytest.mark.logs_errors
+async def test_receiver_is_detached_when_its_terminus_cannot_be_stored(
+    disk: Disk, autojump_clock: MockClock
+) -> None:
+    life = Life(disk)
+    life.queue()
+    async with life.program() as conn:
+        disk.failure = StoreError("broken")
+        with pytest.raises((LinkRefusedError, amqp.LinkDetachedError), match="the store failed"):
+            async with conn.open_receiver("q", **lasting()) as receiver:
+                with trio.fail_after(5):
+                    await receiver.receive()
+        disk.failure = None
+        async with conn.open_receiver("q", **lasting()):
+            await wait_all_tasks_blocked()
+            assert len(list(disk.rows(TERMINI))) == 1
 
 
 async def test_sender_that_never_settles_cannot_fill_the_store(

@@ -5,15 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+import trio
 from hypothesis import given
 from hypothesis import strategies as st
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from tests.container.helpers import queue_of
 from trio_amqp10 import Container, MemoryStore, Message
 from trio_amqp10.amqp10.server.native_message import Opaque, Sections, received, to_transfer
 from trio_amqp10.broker.nodes.content import USUAL, Content
+from trio_amqp10.broker.nodes.message_store import MESSAGES
 from trio_amqp10.broker.nodes.relay import post
+from trio_amqp10.core.errors import RemoteProtocolError
 
 PEER: Any = SimpleNamespace(container_id="lines", identity=None)
 
@@ -21,6 +25,30 @@ PEER: Any = SimpleNamespace(container_id="lines", identity=None)
 async def put(container: Container, address: str, *contents: Content) -> None:
     for content in contents:
         await post(container.find(address), content, PEER)
+
+
+async def test_stored_message_that_is_damaged_does_not_hold_up_those_behind_it(
+    autojump_clock: MockClock,
+) -> None:
+    store = MemoryStore()
+
+    def container() -> Container:
+        made = Container(store=store, wall_clock=trio.current_time)
+        made.add_queue("q", durable=True)
+        return made
+
+    running = container()
+    for body in ("damaged", "whole"):
+        await running.send("q", Message(body, ttl=60_000))
+    assert running.journal is not None
+    await running.journal.flushed()
+    rows = store._tables[MESSAGES]
+    rows[1] = tuple(each[:-3] if isinstance(each, bytes) else each for each in rows[1])
+    await trio.sleep(1)
+    async with container().connect() as conn, conn.open_receiver("q") as receiver:
+        with pytest.raises(RemoteProtocolError, match="end inside a section"):
+            _ = (await receiver.receive()).message.body
+        assert (await receiver.receive()).message.body == "whole"
 
 
 async def test_failed_attempts_of_octets_of_another_format_are_counted_over_a_restart() -> None:

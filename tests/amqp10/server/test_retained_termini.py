@@ -318,6 +318,32 @@ async def test_group_of_a_user_is_not_reserved_for_a_link_of_the_same_name() -> 
         first.accept()
 
 
+@pytest.mark.parametrize("stored", [False, True])
+async def test_message_of_a_node_is_not_sent_again_by_a_link_to_another_node(stored: bool) -> None:
+    permitted = {"a", "b"}
+    container = amqp.Container(
+        store=amqp.MemoryStore() if stored else None,
+        authorise=lambda access: access.action == "open" or access.address in permitted,
+    )
+    queue = container.add_queue("a", durable=stored)
+    store = amqp.MemoryTerminusStore()
+    kept = lasting(store=store, durable=True, credit=0)
+    await container.send("a", "secret")
+    async with program(container) as conn:
+        receiver = await conn.open_receiver("a", **kept).__aenter__()
+        receiver.grant(1)
+        await receiver.receive()
+        await cut(conn)
+    assert (len(queue), queue.leased) == (1, 1)
+    permitted.remove("a")
+    async with program(container) as conn, conn.open_receiver("b", **kept) as receiver:
+        assert receiver._link.remote.unsettled is None
+        receiver.grant(1)
+        await wait_all_tasks_blocked()
+        assert receiver.buffered == 0
+        assert (len(queue), queue.leased) == (1, 0)
+
+
 # -- how many there may be ----------------------------------------------------------------------
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.container.helpers import bodies
-from trio_amqp10 import Container, MemoryStore, StoreFullError
+from trio_amqp10 import Container, MemoryStore, StoreError, StoreFullError
+from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
 from trio_amqp10.amqp10.wire.values import Described, Symbol
 from trio_amqp10.broker.nodes import message_store, stored_rest
@@ -245,3 +246,28 @@ async def test_container_leaves_a_subscription_alone_when_its_filter_cannot_be_r
         assert not topic.subscriptions
     assert "of the table subscriptions cannot be read, and is set aside" in caplog.text
     assert len(store.rows(SUBSCRIPTIONS)) == 1
+
+
+@pytest.mark.logs_errors
+@pytest.mark.parametrize(
+    ("failure", "condition"),
+    [(StoreFullError("full"), "resource-limit-exceeded"), (StoreError("broken"), "internal-error")],
+)
+async def test_subscription_that_cannot_be_stored_is_ended(
+    failure: StoreError, condition: str, autojump_clock: MockClock
+) -> None:
+    store = MemoryStore()
+    container, topic = made(store)
+    store.failure = failure
+    async with container.connect(container_id="ada") as conn:
+        with pytest.raises((LinkRefusedError, amqp.LinkDetachedError), match=condition):
+            async with conn.open_receiver("news", name="mine", source=for_good()) as receiver:
+                with trio.fail_after(5):
+                    await receiver.receive()
+        assert not topic.subscriptions
+        store.failure = None
+        async with conn.open_receiver("news", name="mine", source=for_good()) as receiver:
+            await container.send("news", durable("a"))
+            await receiver.detach()
+    container, _ = made(store)
+    assert await received(container, for_good(), 1) == ["a"]

@@ -231,6 +231,84 @@ async def test_lasting_subscription_that_all_share_is_found_by_its_name_alone() 
         assert not topic.subscriptions
 
 
+@pytest.mark.parametrize("there", ["nothing", "kept", "in use"])
+async def test_subscription_that_all_share_is_not_told_to_who_may_not_receive_it(there: str) -> None:
+    container = Container(authorise=lambda access: access.container_id == "me" or access.action == "open")
+    container.add_topic("t")
+    async with (
+        container.connect(container_id="me") as mine,
+        container.connect(container_id="other") as other,
+    ):
+        shared = source("shared", "global", expiry_policy="never")
+        if there != "nothing":
+            receiver = await mine.open_receiver("t", name="news", source=shared).__aenter__()
+            if there == "kept":
+                await receiver.detach()
+        error = await unsubscribe(other, "news", "shared", "global")
+    assert error.condition == "amqp:not-found"
+    assert error.description == "the attach has no source, and no source is kept for a link 'news'"
+
+
+async def test_subscription_is_found_beside_one_of_its_name_that_is_not_permitted() -> None:
+    """The answers take a moment, as those of a service do."""
+
+    async def authorise(access: Any) -> bool:
+        await trio.lowlevel.checkpoint()
+        return access.container_id == "all" or access.address != "a"
+
+    container = Container(authorise=authorise)
+    shared = {"capabilities": ("shared", "global"), "expiry_policy": "never"}
+    async with container.connect(container_id="all") as conn, container.connect() as other:
+        for address in ("a", "b"):
+            container.add_topic(address)
+            receiver = conn.open_receiver(address, name="s|1", source=Source(address=address, **shared))
+            await (await receiver.__aenter__()).detach()
+        assert (await unsubscribe(other, "s", "shared", "global")).address == "b"
+        assert (await unsubscribe(other, "s", "shared", "global")).condition == "amqp:not-found"
+        assert (await unsubscribe(conn, "s", "shared", "global")).address == "a"
+
+
+async def test_own_subscription_that_is_not_permitted_any_more_is_not_said_to_be_gone() -> None:
+    permitted = True
+    container = Container(authorise=lambda access: permitted or access.action == "open")
+    container.add_topic("t")
+    async with container.connect(container_id="me") as mine:
+        async with detaching(mine, "news", lasting()):
+            pass
+        permitted = False
+        assert (await unsubscribe(mine, "news")).condition == "amqp:unauthorized-access"
+
+
+@pytest.mark.parametrize("gone", ["subscription", "link"])
+async def test_what_goes_while_its_permission_is_awaited_is_not_attached(
+    gone: str, caplog: pytest.LogCaptureFixture, autojump_clock: MockClock
+) -> None:
+    asks = False
+
+    async def authorise(_: object) -> bool:
+        if asks:
+            await trio.sleep(5)
+        return True
+
+    container = Container(authorise=authorise)
+    topic = container.add_topic("t")
+    async with two(container) as (one, other):
+        short = source("shared", "global", expiry_policy="link-detach", timeout=3)
+        async with detaching(one, "news", short):
+            pass
+        asks = True
+        link = other.session_for(None, own=False).engine.receiver("news")
+        link.attach(desired_capabilities=("shared", "global"))
+        await wait_all_tasks_blocked()
+        if gone == "link":
+            link.detach()
+        await trio.sleep(6 if gone == "subscription" else 2)
+        assert len(topic.subscriptions) == (gone == "link")
+        await trio.sleep(6)
+        assert gone == "link" or link.error.condition == "amqp:not-found"
+    assert not [each for each in caplog.records if each.levelname == "ERROR"]
+
+
 # -- shared --------------------------------------------------------------------------------------
 
 

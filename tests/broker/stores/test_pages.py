@@ -241,3 +241,26 @@ async def test_rows_after_one_without_a_proper_place_are_deleted(
         (row,) = store.read(Page(PARCELS, "Ulm", None, 1))
         assert await write(store, {PARCELS: {PartRows("Ulm", (row[2], row[0]), 5, (4,)): None}}) is None
         assert [row[0] for row in store.rows(PARCELS)] == left
+
+
+@pytest.mark.logs_errors
+async def test_index_that_is_out_of_order_is_made_anew(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "store"
+    rows = {key: (key, "Ulm", key, b"x", None) for key in range(1, 4)}
+    with SqliteStore(path) as store:
+        store.totals(PARCELS)
+        assert await write(store, {PARCELS: rows}) is None
+    with closing(sqlite3.connect(path)) as db:
+        ((root,),) = db.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index'").fetchall()
+        ((size,),) = db.execute("PRAGMA page_size").fetchall()
+    octets = bytearray(path.read_bytes())
+    second = octets.index(b"Ulm", octets.index(b"Ulm", (root - 1) * size) + 1)
+    octets[second : second + 3] = b"Ulk"  # as a bit that flips does
+    path.write_bytes(octets)
+    with SqliteStore(path) as store:
+        assert store.totals(PARCELS) == totals_of(rows)
+        assert store.read(Page(PARCELS, "Ulm", None, 9, 99)) == list(rows.values())
+    assert [each.levelname for each in caplog.records] == ["ERROR"]
+    assert "has a damaged index of its parcels, which is made again" in caplog.text

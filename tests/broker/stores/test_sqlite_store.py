@@ -91,6 +91,26 @@ async def test_sqlite_store_finishes_the_write_in_progress_when_it_is_closed(tmp
         assert len(list(again.rows(THINGS))) == 5000
 
 
+@pytest.mark.parametrize(
+    ("code", "name", "message"),
+    [
+        (
+            sqlite3.SQLITE_IOERR_FSYNC,
+            "SQLITE_IOERR_FSYNC",
+            r"cannot use its disk \(bad, SQLITE_IOERR_FSYNC\)",
+        ),
+        (sqlite3.SQLITE_CORRUPT, "SQLITE_CORRUPT", r"is damaged, or its disk fails \(bad\): start again"),
+    ],
+)
+def test_disk_that_fails_is_not_told_as_a_store_to_throw_away(
+    code: int, name: str, message: str, tmp_path: Path
+) -> None:
+    failure = sqlite3.OperationalError("bad")
+    failure.sqlite_errorcode, failure.sqlite_errorname = code, name
+    with SqliteStore(tmp_path / "store") as store:
+        assert re.search(message, str(store._explain(failure)))
+
+
 def test_sqlite_store_is_its_owners_alone_when_it_is_made(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "store"):
         for name in os.listdir(tmp_path):

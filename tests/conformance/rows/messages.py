@@ -174,7 +174,7 @@ REQUIREMENTS = [
         "queue_gives_a_message_on_with_what_is_left_of_its_ttl",
         "queue_shows_no_expired_message_and_ages_the_copies",
         "queue_drops_messages_after_their_absolute_expiry_time",
-        mutant=Change("        message.ttl = left", "        message.ttl = self._ttl"),
+        mutant=Change("            message.ttl = left", "            message.ttl = self._ttl"),
     ),
     need(
         "3.2.1-14",

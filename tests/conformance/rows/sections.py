@@ -75,7 +75,8 @@ REQUIREMENTS = [
         mutants=(
             Change("merged(message.annotations, annotations)", "merged({}, annotations)"),
             Change(
-                "        message.ttl = left", "        message.ttl = left\n        message.annotations = None"
+                "            message.ttl = left",
+                "            message.ttl = left\n            message.annotations = None",
             ),
         ),
     ),
@@ -93,18 +94,20 @@ REQUIREMENTS = [
                 "            message.subject = 'other'\n            if failed:\n                message.delivery_count",
             ),
             Change(
-                "        message.ttl = left", "        message.ttl = left\n        message.message_id = None"
+                "            message.ttl = left",
+                "            message.ttl = left\n            message.message_id = None",
             ),
             Change(
-                "        message.ttl = left\n", "        message.ttl = left\n        message.subject = None\n"
+                "            message.ttl = left\n",
+                "            message.ttl = left\n            message.subject = None\n",
             ),
             Change(
-                "        message.ttl = left\n",
-                "        message.ttl = left\n        message.correlation_id = message.message_id\n",
+                "            message.ttl = left\n",
+                "            message.ttl = left\n            message.correlation_id = message.message_id\n",
             ),
             Change(
-                "        message.ttl = left\n",
-                "        message.ttl = left\n        message.content_type = None\n",
+                "            message.ttl = left\n",
+                "            message.ttl = left\n            message.content_type = None\n",
             ),
             Change(
                 "            if failed:\n                message.delivery_count",
@@ -215,8 +218,8 @@ REQUIREMENTS = [
             ),
             _encoding("identity"),
             Change(
-                "        message.ttl = left\n",
-                "        message.ttl = left\n        message.content_encoding = message.content_encoding or 'identity'\n",
+                "            message.ttl = left\n",
+                "            message.ttl = left\n            message.content_encoding = message.content_encoding or 'identity'\n",
             ),
             Change(
                 "            if failed:\n                message.delivery_count",

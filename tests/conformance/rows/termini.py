@@ -108,7 +108,7 @@ REQUIREMENTS = [
                 "distribution_mode=None,",
             ),
             Change(
-                "distribution_mode=DistributionMode.MOVE, **expiry_fields(subscription_terms)",
+                "distribution_mode=DistributionMode.MOVE,\n                **expiry_fields(subscription_terms)",
                 "**expiry_fields(subscription_terms)",
             ),
         ),

@@ -12,7 +12,7 @@ import trio_amqp10 as amqp
 from trio_amqp10.amqp10.wire.values import Array
 from trio_amqp10.testing.azure_emulator import EntityOptions
 
-from .helpers import ask, bus_of, open_client, put
+from .helpers import ask, bus_of, later, open_client, put, wish
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -71,3 +71,14 @@ async def test_request_that_makes_no_sense_gets_a_status(
         assert re.match("com.microsoft:|amqp:", condition)
         if operation == "nonsense":
             assert (status, condition) == (501, "amqp:not-implemented")
+
+
+async def test_message_is_not_scheduled_where_none_can_be_sent(autojump_clock: MockClock) -> None:
+    bus = bus_of(q=None)
+    bus.add_topic("news")
+    bus.add_subscription("news", "all")
+    async with open_client(bus) as conn:
+        for entity in ("q/$DeadLetterQueue", "news/Subscriptions/all"):
+            for operation in ("schedule-message", "cancel-scheduled-message"):
+                answer = await ask(conn, entity, operation, wish(later("tea", 5)))
+                assert answer == (501, "amqp:not-implemented")

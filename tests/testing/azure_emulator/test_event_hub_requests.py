@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .helpers import opened, put, read, wall
+from trio_amqp10.core.tokens import sign_sas
+from trio_amqp10.testing.azure_emulator.namespace import KEY, KEY_NAME
+
+from .helpers import HOST, hubs_of, opened, put, read, wall
 
 if TYPE_CHECKING:
     from trio.testing import MockClock
@@ -40,7 +43,8 @@ async def test_hub_and_partition_are_described(autojump_clock: MockClock) -> Non
         ({"kind": "partition", "partition": "9"}, (400, "com.microsoft:argument-out-of-range")),
         ({"kind": "partition"}, (400, "com.microsoft:argument-out-of-range")),
         ({"kind": "eventhub", "name": "nothing"}, (404, "amqp:not-found")),
-        ({"kind": "eventhub", "name": "$cbs"}, (404, "amqp:not-found")),
+        ({"kind": "eventhub", "name": "clicks/Partitions/0"}, (404, "amqp:not-found")),
+        ({"kind": "eventhub", "name": "$cbs"}, (401, "amqp:unauthorized-access")),
         ({"kind": "queue"}, (501, "amqp:not-implemented")),
         ({"kind": "eventhub", "operation": "DELETE"}, (501, "amqp:not-implemented")),
     ],
@@ -50,3 +54,15 @@ async def test_request_that_cannot_be_answered_says_why(
 ) -> None:
     async with opened() as (_, conn):
         assert await read(conn, **asked) == answer
+
+
+@pytest.mark.parametrize("kind", ["eventhub", "partition"])
+@pytest.mark.parametrize("name", ["clicks", "CLICKS", "nothing", "clicks/Partitions/0"])
+async def test_hub_without_a_token_is_refused_alike_whether_it_exists(
+    autojump_clock: MockClock, kind: str, name: str
+) -> None:
+    hubs = hubs_of()
+    hubs.add_hub("other")
+    async with hubs.container.connect() as conn:
+        await conn.put_token(f"{HOST}/other", sign_sas(f"{HOST}/", KEY_NAME, KEY, wall() + 60))
+        assert await read(conn, kind, name, partition="0") == (401, "amqp:unauthorized-access")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,40 @@ async def test_key_permits_what_it_is_for(autojump_clock: MockClock) -> None:
     assert "SharedAccessKeyName=reader;SharedAccessKey=k2;" in bus.connection_string(1, "reader")
     with pytest.raises(LocalProtocolError, match="no key 'nobody'"):
         bus.connection_string(1, "nobody")
+
+
+async def test_address_that_is_not_permitted_is_refused_alike_whether_it_exists(
+    autojump_clock: MockClock,
+) -> None:
+    bus_of()  # the clock
+    bus = ServiceBus(keys={"all": ("k", "send receive")}, wall_clock=wall)
+    bus.add_queue("Orders")
+    async with bus.container.connect() as conn:
+        for address in ("ORDERS", "BOOKS", "orders/$MANAGEMENT", "books/$MANAGEMENT"):
+            for open_link, doing in ((conn.open_sender, "send to"), (conn.open_receiver, "receive from")):
+                shown = re.escape(repr(address.lower()))
+                with pytest.raises(LinkRefusedError, match=f"may not {doing} {shown}$"):
+                    async with open_link(address):
+                        pass
+
+
+async def test_right_to_send_to_a_topic_tells_nothing_of_its_subscriptions(
+    autojump_clock: MockClock,
+) -> None:
+    bus_of()  # the clock
+    bus = ServiceBus(keys={"sender": ("k", "send")}, wall_clock=wall)
+    bus.add_topic("news")
+    bus.add_subscription("news", "all")
+    async with open_client(bus, "sender", "k") as conn:
+        async with conn.open_sender("news/$management"):
+            pass
+        for address in ("news/Subscriptions/all", "news/subscriptions/none", "news/$deadletterqueue"):
+            with pytest.raises(LinkRefusedError, match="unauthorized-access"):
+                async with conn.open_sender(f"{address}/$management"):
+                    pass
+            with pytest.raises(LinkRefusedError, match="unauthorized-access"):
+                async with conn.open_sender(address):
+                    pass
 
 
 class MssbCbs(Anonymous):

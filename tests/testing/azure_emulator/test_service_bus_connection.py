@@ -11,8 +11,10 @@ import trio_amqp10 as amqp
 from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.spec.messaging import Source
 from trio_amqp10.amqp10.wire.values import Symbol
+from trio_amqp10.core.tokens import sign_sas
+from trio_amqp10.testing.azure_emulator.namespace import KEY, KEY_NAME
 
-from .helpers import bus_of, locking, open_client, put, settle
+from .helpers import HOST, bus_of, locking, open_client, put, settle, wall
 from .test_message_sessions import FILTER, MISSING, SESSIONS, of, session
 
 if TYPE_CHECKING:
@@ -65,6 +67,27 @@ async def test_who_waits_for_a_session_and_goes_is_forgotten(autojump_clock: Moc
         await put(conn, "s", *of("x", 1))
         async with session(conn, None, 1) as receiver:
             assert (await receiver.receive()).message.body == 1
+
+
+async def test_token_that_expires_while_a_session_is_awaited_permits_none(autojump_clock: MockClock) -> None:
+    bus = bus_of(s=SESSIONS)
+    async with (
+        bus.container.connect(limits=amqp.Limits(answer_timeout=None)) as conn,
+        open_client(bus) as other,
+    ):
+        await conn.put_token(f"{HOST}/s", sign_sas(f"{HOST}/s", KEY_NAME, KEY, wall() + 5))
+
+        async def late() -> None:
+            await trio.sleep(8)
+            await put(other, "s", *of("x", "tea"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(late)
+            with pytest.raises(LinkRefusedError, match="unauthorized-access"):
+                async with session(conn, None):
+                    pass
+        async with session(other, None, 1) as receiver:  # the session is free
+            assert (await receiver.receive()).message.body == "tea"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.connection import Connection
     from trio_amqp10.amqp10.peer.session import Session
     from trio_amqp10.broker.nodes.form_registry import Wants
+    from trio_amqp10.broker.nodes.node import Owner
     from trio_amqp10.broker.nodes.queue import Queue
+    from trio_amqp10.broker.rights.guard import Wish
     from trio_amqp10.broker.rights.rights_holder import SolePolicy
     from trio_amqp10.net.pump import Pump
 
@@ -224,7 +226,7 @@ class Amqp10Connection(ConnectedPeerBase):
     def _admit(
         self, link: IncomingLink, recovered: Source | Target | None, refused: RefusedError | None
     ) -> None:
-        try:
+        with self._admitting(link):
             if refused is not None:
                 raise refused
             self.check_link()
@@ -232,6 +234,12 @@ class Amqp10Connection(ConnectedPeerBase):
                 self._admit_inlet(link, link.remote.target if recovered is None else recovered)
             elif isinstance(link, IncomingSender):
                 self.admit_outlet(link, link.remote.source if recovered is None else recovered)
+
+    @contextmanager
+    def _admitting(self, link: IncomingLink) -> Generator[None]:
+        """Refuse the link if the body raises."""
+        try:
+            yield
         except RefusedError as refusal:
             _log.debug("%r refuses %r: %s", self._container, link, refusal)
             link.refuse_now(_error_of(refusal))
@@ -406,36 +414,53 @@ class Amqp10Connection(ConnectedPeerBase):
         The peer knows only the name of the link, and wants to close the subscription that was kept.
         """
         owner, name = owner_and_name(self.owner, link.name, link.remote.desired_capabilities)
-        for node in self._retaining_nodes.values():
-            subscription_terms = node.recall(owner, name)
-            if subscription_terms is not None:
-                break
-        else:
+        keepers = [node for node in self._retaining_nodes.values() if _keeps(node, owner, name)]
+        self._seek_subscription(link, owner, name, keepers)
+
+    def _seek_subscription(
+        self, link: IncomingSender, owner: Owner | None, name: str, keepers: list[Node]
+    ) -> None:
+        """Attach the link to the subscription at one of these nodes.
+
+        The first from which the peer may receive is taken.
+        """
+        if not keepers:
             raise RefusedError(
                 Condition.NOT_FOUND,
                 f"the attach has no source, and no source is kept for a link {link.name!r}",
             )
-        self.guard.ask(
-            ("receive", node.address), partial(self._enter_subscriber, link, node, subscription_terms)
-        )
+        wish: Wish = "receive", keepers[0].address
+        self.guard.ask(wish, partial(self._enter_subscriber, link, owner, name, keepers))
 
     def _enter_subscriber(
         self,
         link: IncomingSender,
-        node: Node,
-        subscription_terms: SubscriptionTerms,
+        owner: Owner | None,
+        name: str,
+        keepers: list[Node],
         refused: RefusedError | None,
     ) -> None:
-        if refused is not None:
-            link.refuse_now(_error_of(refused))
-            return
-        source = Source(
-            address=node.address, distribution_mode=DistributionMode.MOVE, **expiry_fields(subscription_terms)
-        )
-        self._steal(link)
-        outlet = self._enter(link, node, source, subscription_terms)
-        self._termini.attach(self._key(link), outlet)
-        outlet.begin()
+        with self._admitting(link):
+            node, *others = keepers
+            if refused is not None:
+                if owner is not None:
+                    raise refused
+                # The subscription is no peer's own, so this peer must not learn that it exists.
+                self._seek_subscription(link, owner, name, others)
+                return
+            subscription_terms = node.recall(owner, name)
+            if subscription_terms is None:  # It expired while the permission was awaited.
+                self._seek_subscription(link, owner, name, others)
+                return
+            source = Source(
+                address=node.address,
+                distribution_mode=DistributionMode.MOVE,
+                **expiry_fields(subscription_terms),
+            )
+            self._steal(link)
+            outlet = self._enter(link, node, source, subscription_terms)
+            self._termini.attach(self._key(link), outlet)
+            outlet.begin()
 
     def _enter(
         self,
@@ -536,8 +561,8 @@ class Amqp10Connection(ConnectedPeerBase):
         else:
             assert isinstance(end, ReceiverInlet)
             end.inherit(claimed.terminus)
-            if claimed.stored and self._container.journal is not None:
-                self._container.journal.after(end.await_store())
+        if claimed.stored and self._container.journal is not None:
+            self._container.journal.after(end.await_store())
         if len(self._claimed) >= self._most_claimed:
             self._forget_claimed()
         if claimed in self._claimed:
@@ -595,6 +620,14 @@ class Amqp10Connection(ConnectedPeerBase):
 def _is_storable(node: Node) -> bool:
     """Whether messages of the node may be in the store, with the link of each lease."""
     return (node.leases_messages or node.keeps_subscriptions) and not node.may_refuse_outcomes
+
+
+def _keeps(node: Node, owner: Owner | None, name: str) -> bool:
+    """Whether the node keeps the subscription of this name, in use or not."""
+    try:
+        return node.recall(owner, name) is not None
+    except RefusedError:
+        return True
 
 
 def _error_of(refusal: RefusedError) -> Error:

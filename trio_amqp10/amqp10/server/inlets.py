@@ -17,10 +17,11 @@ from trio_amqp10.amqp10.spec.messaging import RELEASED, Modified, Rejected
 from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.amqp10.spec.transport import Error
 from trio_amqp10.broker.nodes.node import RefusedError
+from trio_amqp10.broker.stores.base import error_for_peers
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from .link_end_base import LinkEnd
-from .link_store import InletStore, detach_error
+from .link_store import InletStore
 
 if TYPE_CHECKING:
     from collections import deque
@@ -94,7 +95,7 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
 
     def _on_stored(self, failure: StoreError | None) -> None:
         if failure is not None:
-            self.suspend(*detach_error(failure))
+            self.suspend(*error_for_peers(failure))
         elif not self._over:
             self._is_stored = True
             self._top_up()

@@ -37,9 +37,8 @@ from trio_amqp10.amqp10.spec.messaging import Accepted, Source, Target, Terminus
 from trio_amqp10.amqp10.wire.decode import Budget, decode
 from trio_amqp10.amqp10.wire.encode import encode
 from trio_amqp10.broker.nodes.message_store import MESSAGES
-from trio_amqp10.broker.stores.base import StoreFullError, StoreTable
+from trio_amqp10.broker.stores.base import StoreTable, error_for_peers
 from trio_amqp10.broker.stores.column_kinds import COUNT, OCTETS, TEXT, TIME, either, one_of, optional, whole
-from trio_amqp10.core.errors import Condition
 
 from .delivery_watch import AbsentWatch, DeliveryWatch
 from .native_message import to_transfer
@@ -276,7 +275,7 @@ class _DeliveryStore:
             if failure is None:
                 then()
             elif self._retained.holder is not None:
-                self._retained.holder.suspend(*detach_error(failure))
+                self._retained.holder.suspend(*error_for_peers(failure))
 
         self._link_store.journal.after(done)
 
@@ -443,13 +442,6 @@ class OutletStore(_DeliveryStore):
         for sent in self._terminus.unsettled.values():
             if isinstance(sent.delivery.watcher, AbsentWatch):
                 sent.delivery.watcher.expire(default)
-
-
-def detach_error(failure: StoreError) -> tuple[str, str]:
-    """Return the condition and description for a peer of a store that failed."""
-    if isinstance(failure, StoreFullError):
-        return Condition.RESOURCE_LIMIT_EXCEEDED.value, "the store is full"
-    return Condition.INTERNAL_ERROR.value, "the store failed"
 
 
 def _close_unsettled_store(retained: RetainedTerminus) -> None:

@@ -96,10 +96,17 @@ class Sections(Content):
         return self.as_message().to
 
     def aged(self, left: int) -> Content:
-        """Return the message with this ttl, so that it expires even in a cycle (3.2.1)."""
-        message = self._read()
-        message.ttl = left
-        return self._changed(message)
+        """Return the message with this ttl, so that it expires even in a cycle (3.2.1).
+
+        Return itself if it cannot be read, because the store has damaged it.
+        """
+        try:
+            message = self._read()
+            message.ttl = left
+            return self._changed(message)
+        except RemoteProtocolError as fault:
+            _log.debug("a message goes on unchanged: %s", fault)
+            return self
 
     def unacquired(self) -> Content:
         """Return the message with ``first-acquirer`` (3.2.1); itself if it cannot be read."""

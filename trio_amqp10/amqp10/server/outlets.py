@@ -17,6 +17,7 @@ from trio_amqp10.amqp10.spec.transport import SenderSettleMode
 from trio_amqp10.broker.nodes.content import Content
 from trio_amqp10.broker.nodes.node import NotTakenError, label
 from trio_amqp10.broker.nodes.refusals import OutletKey
+from trio_amqp10.broker.stores.base import error_for_peers
 from trio_amqp10.core.errors import Condition, LocalProtocolError, MessageSizeError
 
 from .delivery_watch import AbsentWatch, DeliveryWatch, accept_sent, report_outcome, return_unsent
@@ -26,7 +27,7 @@ from .native_message import to_transfer
 from .pending_sends import PendingSends
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from trio_amqp10.amqp10.engine.delivery import OutgoingDelivery
     from trio_amqp10.amqp10.engine.events import LinkDetached
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.session import Session
     from trio_amqp10.broker.nodes.form_registry import Wants
     from trio_amqp10.broker.nodes.node import Lease, Node, SubscriptionTerms
+    from trio_amqp10.broker.stores.base import StoreError
 
     from .link_peer import LinkPeer
     from .transactional_work import TransactionalWork
@@ -402,6 +404,19 @@ class SenderOutlet(LinkEnd["SenderLink"]):
                 sent.delivery.watcher.move(self)
         if isinstance(terminus.unsettled_store, OutletStore):
             self._pending_sends = PendingSends(self, terminus.unsettled_store)
+
+    def await_store(self) -> Callable[[StoreError | None], object]:
+        """Return a function for the moment when the durable terminus is on disk.
+
+        It must also be called if that could not be written.
+        Messages may be sent before: each waits for its own row, which is written later.
+        """
+        return self._on_stored
+
+    def _on_stored(self, failure: StoreError | None) -> None:
+        if failure is not None:
+            # After a restart the rows of its deliveries would be of no link.
+            self.suspend(*error_for_peers(failure))
 
     def expire(self) -> None:
         """End the unsettled deliveries: the peer did not resume the link in time."""

@@ -15,8 +15,9 @@ from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trio_amqp10.broker.stores.base import error_for_peers
+
 from .delivery_watch import return_unsent
-from .link_store import detach_error
 
 if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.node import Lease
@@ -96,7 +97,7 @@ class PendingSends:
             pending.safe = True
             self._outlet.wake()
         elif self._waiting:
-            self._outlet.suspend(*detach_error(failure))
+            self._outlet.suspend(*error_for_peers(failure))
 
     def send(self) -> None:
         """Send all messages that may be sent now."""

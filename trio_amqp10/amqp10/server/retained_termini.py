@@ -242,7 +242,8 @@ class Termini:
     ) -> RetainedTerminus:
         """Give ``holder`` the terminus of this link, or a new one if there is none.
 
-        If the peer has ``forgotten`` the link, the messages that it was sent before go back to their node first.
+        If the peer has ``forgotten`` the link, the messages that it was sent before go back to their node first. So
+        they do if it receives from another node now: whether it may still receive from theirs was not asked.
         """
         self.sweep()
         origin = key.origin(host)
@@ -258,7 +259,8 @@ class Termini:
             self._uncount(retained)
             retained.origin = origin
             self._count(retained)
-        if forgotten and key.role is Role.SENDER:
+        moved = retained.end is not None and retained.end.address != end.address
+        if (forgotten or moved) and key.role is Role.SENDER:
             # An attach without an unsettled map starts with no deliveries (2.6.13).
             self._expire(retained)
             retained.terminus = retained.new_terminus()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from trio_amqp10.broker.stores.base import StoreFullError
+from trio_amqp10.broker.stores.base import error_for_peers
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from .node import why_not_durable
@@ -30,14 +30,11 @@ def answer(inlet: Inlet, arrival: Arrival, failure: StoreError | None) -> None:
     if failure is None:
         accept(arrival)
         return
-    if isinstance(failure, StoreFullError):
-        condition, description = Condition.RESOURCE_LIMIT_EXCEEDED, "the store is full"
-    else:
-        condition, description = Condition.INTERNAL_ERROR, "the store failed"
     if arrival.keep():
         return
+    condition, description = error_for_peers(failure)
     if arrival.settled:  # The sender wants no answer, so only the link can be refused.
-        inlet.close(condition.value, description, {"delivery-tag": arrival.tag})
+        inlet.close(condition, description, {"delivery-tag": arrival.tag})
     else:
         refuse(arrival, condition, description)
 

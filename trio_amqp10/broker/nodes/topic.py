@@ -33,6 +33,7 @@ from collections import Counter
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast, get_args
 
+from trio_amqp10.broker.stores.base import error_for_peers
 from trio_amqp10.core.errors import Condition, LocalProtocolError
 
 from .arrival_answers import accept, answer, refuse, refuse_durable
@@ -318,14 +319,14 @@ class Topic(Node):
             if committing and journal is not None:
                 journal.after(partial(self._end_after_commit, subscription))
             else:
-                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED.value, self._too_far())
         held.weight = None
         return subscription.stores(content)
 
     def _end_after_commit(self, subscription: Subscription, failure: StoreError | None) -> None:
         """End a subscription that missed a message of a transaction, if that is committed."""
         if failure is None and self.subscriptions.get(subscription.subscription_terms.key) is subscription:
-            self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
+            self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED.value, self._too_far())
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"
@@ -405,7 +406,7 @@ class Topic(Node):
                 subscription_terms.key in self.subscriptions
                 and there.subscription_terms.selection != subscription_terms.selection
             ):
-                self._end(there, Condition.RESOURCE_DELETED, "subscribed again, with another filter")
+                self._end(there, Condition.RESOURCE_DELETED.value, "subscribed again, with another filter")
         subscription = self.subscriptions.get(subscription_terms.key)
         if subscription is None:
             queue_store = (
@@ -417,9 +418,22 @@ class Topic(Node):
                 self, subscription_terms, outlet.wants, self._clock, self._on_room, queue_store
             )
             self.subscriptions[subscription_terms.key] = subscription
+            if queue_store is not None:
+                queue_store.journal.after(partial(self._on_stored, subscription))
         subscription.subscription_terms = subscription_terms
         self._having[outlet] = subscription
         subscription.add_outlet(outlet)
+
+    def _on_stored(self, subscription: Subscription, failure: StoreError | None) -> None:
+        """End a new subscription that could not be stored.
+
+        After a restart its messages would be of no subscription.
+        """
+        if (
+            failure is not None
+            and self.subscriptions.get(subscription.subscription_terms.key) is subscription
+        ):
+            self._end(subscription, *error_for_peers(failure))
 
     def on_demand(self, outlet: Outlet) -> None:
         subscription = self._having.get(outlet)
@@ -438,7 +452,7 @@ class Topic(Node):
         ):
             return
         if outlet.final or not subscription.subscription_terms.lasting:
-            self._end(subscription, Condition.RESOURCE_DELETED, "the last subscriber has left")
+            self._end(subscription, Condition.RESOURCE_DELETED.value, "the last subscriber has left")
         else:
             subscription.expires_at = self._clock.now() + subscription.subscription_terms.lasting
             self._deadline_timer.schedule(subscription.expires_at)
@@ -467,7 +481,7 @@ class Topic(Node):
             now = self._clock.now()
             for each in waiting:
                 if each.expires_at is not None and each.expires_at <= now:
-                    self._end(each, Condition.RESOURCE_DELETED, "the subscription has expired")
+                    self._end(each, Condition.RESOURCE_DELETED.value, "the subscription has expired")
 
     def _next_end(self) -> float:
         return min(
@@ -475,12 +489,12 @@ class Topic(Node):
             default=math.inf,
         )
 
-    def _end(self, subscription: Subscription, condition: Condition, description: str) -> None:
+    def _end(self, subscription: Subscription, condition: str, description: str) -> None:
         """End a subscription: its messages are lost, also those that are leased."""
         del self.subscriptions[subscription.subscription_terms.key]
         self._erase(subscription)
         for outlet in list(subscription.outlets):
-            self.attempt(outlet, outlet.close, condition.value, description)
+            self.attempt(outlet, outlet.close, condition, description)
         self.past.update(subscription.totals())
         subscription.close()
         self._on_room()

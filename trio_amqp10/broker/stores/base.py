@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import trio
 
-from trio_amqp10.core.errors import AmqpError
+from trio_amqp10.core.errors import AmqpError, Condition
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -41,6 +41,16 @@ class StoreError(AmqpError):
 
 class StoreFullError(StoreError):
     """The disk is full, or the store has reached its ``max_octets``."""
+
+
+def error_for_peers(failure: StoreError) -> tuple[str, str]:
+    """Return the condition and description of a failure for peers.
+
+    They do not contain the names of files.
+    """
+    if isinstance(failure, StoreFullError):
+        return Condition.RESOURCE_LIMIT_EXCEEDED.value, "the store is full"
+    return Condition.INTERNAL_ERROR.value, "the store failed"
 
 
 @contextmanager

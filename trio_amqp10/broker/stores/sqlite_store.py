@@ -293,11 +293,24 @@ class SqliteStore:
             raise self._explain(failure) from failure
         assert table.division is not None
         part, place, weight, marked, bits = table.division
-        rows: list[Any] = self._found(
+        statement = (
             f"SELECT {part}, count(*), ifnull(sum(length({weight})), 0), min({marked}), min({place}), max({place}), "
             f"ifnull(max({place} & {bits}), 0) FROM {table.name} INDEXED BY {index_of(table)} GROUP BY 1"
         )
-        return {part: PartTotals(*totals) for part, *totals in rows}
+        rows: list[Any] = self._found(statement)
+        found = {part: PartTotals(*totals) for part, *totals in rows}
+        if len(found) < len(rows):
+            # A part that comes twice is out of order. Its rows could not be found, but the table itself has them.
+            _log.error(
+                "the store %r has a damaged index of its %s, which is made again", self.path, table.name
+            )
+            try:
+                self._db.execute(f"REINDEX {index_of(table)}")
+            except sqlite3.Error as failure:
+                raise self._explain(failure) from failure
+            rows = self._found(statement)
+            found = {part: PartTotals(*totals) for part, *totals in rows}
+        return found
 
     def last_key(self, table: StoreTable) -> int:
         """Return the highest key of a table, or 0; only before the first write.
@@ -670,7 +683,17 @@ class SqliteStore:
         if kind == sqlite3.SQLITE_NOTADB:
             return StoreError(f"{_no_store(self.path)} ({failure}): {_WHAT_TO_DO}")
         if kind == sqlite3.SQLITE_CORRUPT or isinstance(failure, UnicodeDecodeError):
-            return StoreError(f"{where} is damaged ({failure}): bring it back from a backup, or move it away")
+            # The code is the same when the disk cannot be read.
+            return StoreError(
+                f"{where} is damaged, or its disk fails ({failure}): start again, and if that does not help, "
+                "bring it back from a backup, or move it away"
+            )
+        if kind == sqlite3.SQLITE_IOERR:
+            name: str = getattr(failure, "sqlite_errorname", "SQLITE_IOERR")
+            return StoreError(
+                f"{where} cannot use its disk ({failure}, {name}): it may be failing or read-only; "
+                "the log of the system has the reason"
+            )
         if kind in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
             return StoreError(f"{where} cannot be written ({failure}): its file and folder must be writable")
         return StoreError(f"{where} failed: {failure}")

@@ -61,6 +61,7 @@ class Managed(Protocol):
 
     messages: EntityMessages
     address: str
+    accepts_senders: bool
 
     def check(self, record: StoredMessage) -> None:
         """Raise ``RefusedError`` if the entity cannot hold the message."""
@@ -89,10 +90,12 @@ class EntityManagement(RequestResponseNode):
         self._managed = entity
         self._messages = entity.messages
         self._on_change = on_change
-        self._operations: dict[str, tuple[Action, Callable[[Mapping[Any, Any]], Any]]] = {
-            "schedule-message": ("send", self._schedule),
-            "cancel-scheduled-message": ("send", self._cancel),
-        }
+        self._operations: dict[str, tuple[Action, Callable[[Mapping[Any, Any]], Any]]] = {}
+        if entity.accepts_senders:
+            self._operations |= {
+                "schedule-message": ("send", self._schedule),
+                "cancel-scheduled-message": ("send", self._cancel),
+            }
         if isinstance(entity, Entity):
             self._entity = entity
             self._operations |= {

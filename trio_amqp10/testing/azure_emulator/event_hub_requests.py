@@ -42,12 +42,14 @@ class HubManagement(RequestResponseNode):
     """The node for requests about all hubs.
 
     Args:
+        resolve: returns the first spelling of an address.
         find: returns the node of an address, or raises ``RefusedError``.
         post: sends a reply to a node.
     """
 
-    def __init__(self, find: Callable[[str], Node], post: Post) -> None:
+    def __init__(self, resolve: Callable[[str], str], find: Callable[[str], Node], post: Post) -> None:
         super().__init__(MANAGEMENT[1:], post, _FIELDS)
+        self._resolve = resolve
         self._find = find
 
     async def _operate(self, request: Message, peer: Amqp10Connection) -> Any:
@@ -58,13 +60,15 @@ class HubManagement(RequestResponseNode):
                 Condition.NOT_IMPLEMENTED,
                 f"{operation!r} of {kind!r}: expected READ of {_HUB} and {_PARTITION}",
             )
-        hub = self._find(str(asked.get("name")))
-        if not isinstance(hub, Hub):
-            raise RefusedError(Condition.NOT_FOUND, f"no event hub {asked.get('name')!r}")
-        if not may_ask(peer.guard.claims, hub.address + MANAGEMENT):
+        name = str(asked.get("name"))
+        # The right is checked before the hub is looked up, so a refusal is the same whether it exists or not.
+        if not may_ask(peer.guard.claims, self._resolve(name) + MANAGEMENT):
             raise RefusedError(
-                Condition.UNAUTHORIZED_ACCESS, f"no token is valid for {hub.address!r}: put a token first"
+                Condition.UNAUTHORIZED_ACCESS, f"no token is valid for {name!r}: put a token first"
             )
+        hub = self._find(name)
+        if not isinstance(hub, Hub):
+            raise RefusedError(Condition.NOT_FOUND, f"no event hub {name!r}")
         return _partition(hub, asked.get("partition")) if kind == _PARTITION else _hub(hub)
 
 

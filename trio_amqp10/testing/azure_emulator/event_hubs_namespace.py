@@ -51,7 +51,9 @@ class EventHubs(Namespace):
         self.hubs: dict[str, Hub] = {}
         self._namespace = _HubContainer(name, wall_clock, EventHubConnection)
         super().__init__(self._namespace, keys)
-        self._namespace.add_node(HubManagement(self._namespace.find, self._namespace.post))
+        self._namespace.add_node(
+            HubManagement(self._namespace.resolve, self._namespace.find, self._namespace.post)
+        )
 
     def add_hub(self, name: str, options: HubOptions | None = None) -> None:
         """Add an event hub.

@@ -9,15 +9,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from trio_amqp10.amqp10.peer.listen import serve
+from trio_amqp10.broker.nodes.node import RefusedError
 from trio_amqp10.broker.rights.claims import Claim, SasKeys, TokenOffer
 from trio_amqp10.container.container import Container
-from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.core.errors import Condition, LocalProtocolError
 from trio_amqp10.core.tokens import path_of
 from trio_amqp10.net.option_signatures import takes_as
 from trio_amqp10.sasl import Server
 from trio_amqp10.sasl.anonymous import AnonymousServer
 
-from .constants import MANAGEMENT
+from .constants import CONSUMER_GROUPS, DEAD_LETTER_QUEUE, MANAGEMENT, SUBSCRIPTIONS
 from .null_padding import MARGIN, fill
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ KEY: Final = "SAS_KEY_VALUE"
 
 _MAX_FRAME_SIZE: Final = 65_536
 """Octets of the largest frame; clients on ``uamqp`` refuse a larger limit."""
+
+_ONLY_RECEIVED: Final = tuple(each.casefold() for each in (CONSUMER_GROUPS, DEAD_LETTER_QUEUE, SUBSCRIPTIONS))
 
 _ROOT: Final = {KEY_NAME: (KEY, "send receive create transact")}
 
@@ -161,18 +164,35 @@ class Namespace:
 
 
 def may_ask(claims: Iterable[Claim], address: str) -> bool:
-    """Whether the claims permit requests about an entity: any right is enough."""
-    return any(claim.permits(action, address) for claim in claims for action in ("send", "receive"))
+    """Whether the claims permit requests to this ``$management`` of an entity."""
+    return any(claim.permits(right, address) for claim in claims for right in _rights("receive", address))
+
+
+def _rights(action: str, address: str | None) -> tuple[str, ...]:
+    """Return the rights of which one is enough for an action.
+
+    To send to an entity is no right to know its subscriptions, consumer groups or dead letters: they take no messages.
+    """
+    lower = "" if address is None else address.casefold()
+    if any(part in lower for part in _ONLY_RECEIVED):
+        return ("receive",)
+    return ("send", "receive") if lower.endswith(MANAGEMENT) else (action,)
 
 
 def _permit(access: Access) -> bool:
     """Whether an access is permitted: by its claims, or because it is a request.
 
     Requests go to the ``$management`` node of an entity or of the namespace, which checks each request again.
+
+    Raises:
+        RefusedError: it is not. The address is shown in lower case, because its first spelling would reveal that it exists.
     """
-    if access.action == "open" or access.claimed:
-        return True
     address = access.address
-    if address is None or not f"/{address}".endswith(MANAGEMENT):
-        return False
-    return bool(access.claims) if address == MANAGEMENT[1:] else may_ask(access.claims, address)
+    if access.action == "open" or (address == MANAGEMENT[1:] and access.claims):
+        return True
+    if any(
+        claim.permits(right, address) for claim in access.claims for right in _rights(access.action, address)
+    ):
+        return True
+    shown = None if address is None else address.casefold()
+    raise RefusedError(Condition.UNAUTHORIZED_ACCESS, replace(access, address=shown).refusal())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 from trio_amqp10.amqp10.server.connection import Amqp10Connection
+from trio_amqp10.amqp10.server.relay_inlet import wanted
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source
 from trio_amqp10.amqp10.wire.values import Described, Symbol
 from trio_amqp10.broker.nodes.node import RefusedError, SubscriptionTerms
@@ -74,7 +75,14 @@ class ServiceBusConnection(Amqp10Connection):
 
         def found(session: str) -> None:
             done()
-            self._take_session(link, asked, node, session)
+            # The token may have expired during the wait.
+            self.guard.ask(wanted(link), partial(take, session))
+
+        def take(session: str, refused: RefusedError | None) -> None:
+            if refused is None:
+                self._take_session(link, asked, node, session)
+            else:
+                link.refuse_now(refused.condition, refused.description)
 
         def given_up() -> None:
             done()
