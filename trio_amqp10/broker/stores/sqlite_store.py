@@ -308,8 +308,8 @@ class SqliteStore:
                 self._db.execute(f"REINDEX {index_of(table)}")
             except sqlite3.Error as failure:
                 raise self._explain(failure) from failure
-            rows = self._found(statement)
-            found = {part: PartTotals(*totals) for part, *totals in rows}
+            again: list[Any] = self._found(statement)
+            found = {part: PartTotals(*totals) for part, *totals in again}
         return found
 
     def last_key(self, table: StoreTable) -> int:
