@@ -39,7 +39,7 @@ from trio_amqp10.container.management import ManagementError
 from .account_peers import PEERS, Peer
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 T = TypeVar("T")
 
@@ -52,8 +52,8 @@ QUEUES: Final[dict[str, dict[str, Any]]] = {
     "drops": {"max_length": 3, "overflow": "drop-oldest", "bound": "ready"},
     "drops-held": {"max_length": 4, "overflow": "drop-oldest"},
     "expires": {"ttl": 5000},
-    "tries": {"delivery_limit": 2},
-    "delays": {"redelivery_delay": 2.0, "delivery_limit": 3},
+    "tries": {"delivery_limit": 1},
+    "delays": {"redelivery_delay": 2.0, "delivery_limit": 2},
     "ranks": {"max_priority": 3},
     "single": {"single_active": True},
     "groups": {"grouped": True},
@@ -62,9 +62,13 @@ QUEUES: Final[dict[str, dict[str, Any]]] = {
 }
 """The rules of each queue. All others send their dead letters to the last."""
 
-POLICIES: Final = {
-    name: QueuePolicy(**{"dead_letter": DEAD, **rules}) for name, rules in QUEUES.items()
-}
+
+def rules_of(queue: str) -> dict[str, Any]:
+    """Return the rules of a queue, as arguments of ``add_queue``."""
+    return {"dead_letter": DEAD, **QUEUES[queue]}
+
+
+POLICIES: Final = {queue: QueuePolicy(**rules_of(queue)) for queue in QUEUES}
 WORKED: Final = tuple(name for name in QUEUES if name != DEAD)
 """The queues that messages are sent to."""
 
@@ -214,6 +218,8 @@ class Account:
         fate.history.append(f"to {peer} from {queue}")
         if fate.being == "gone":
             raise fate.wrong(f"came to {peer} from {queue}, and must not be anywhere")
+        if queue == fate.place and (why := self._must_have_left(fate)):
+            raise fate.wrong(f"came to {peer} from {queue}, and {why}")
         if (other := fate.holder) is not None:
             if not other.committing:
                 raise fate.wrong(f"came to {peer}, and {other} has it")
@@ -322,7 +328,9 @@ class Account:
     def _travel(self, fate: Fate, queue: str) -> None:
         """It went there: was that right?"""
         step = (fate.place, queue)
-        if step in self.allowed or (fate.place == DEAD and queue == fate.died_in and (DEAD, "") in self.allowed):
+        if step in self.allowed or (
+            fate.place == DEAD and queue == fate.died_in and (DEAD, "") in self.allowed
+        ):
             self.moved[step] += 1
         elif queue == DEAD and (fate.place, DEAD) not in self.allowed and self._through(fate):
             pass  # it was moved, and died there
@@ -364,20 +372,20 @@ class Account:
             or (policy.delivery_limit is not None and fate.returns >= policy.delivery_limit)
         )
 
-    def _must_be_dead(self, fate: Fate) -> str:
-        """Return why; empty if it need not."""
+    def _must_have_left(self, fate: Fate) -> str:
+        """Return why it cannot be in its queue any more; empty if it can."""
         limit = fate.policy.delivery_limit
-        if fate.rejected == "yes":
+        if fate.rejected == "yes" and fate.place != DEAD:
             return "was rejected"
         if limit is not None and fate.failures >= limit:
             return "failed too often"
-        if fate.exact and trio.current_time() >= fate.latest:
-            return "has expired"
         return ""
 
     # -- the audit --------------------------------------------------------------------------
 
-    def audit(self, found: dict[str, list[bytes]], figures: dict[str, dict[str, int]], peers: list[Peer]) -> None:
+    def audit(
+        self, found: dict[str, list[bytes]], figures: dict[str, dict[str, int]], peers: Sequence[Peer]
+    ) -> None:
         """Compare with what is ready in each queue, and the figures of each."""
         places: dict[bytes, str] = {}
         for queue, names in found.items():
@@ -395,12 +403,22 @@ class Account:
                     self._see(fate, queue)
                     if fate.asker is not None:
                         fate.sights = before  # its answer is still to come
-                if (why := self._must_be_dead(fate)) and queue == fate.place and queue != DEAD:
+                expired = fate.exact and trio.current_time() >= fate.latest and "has expired"
+                if queue == fate.place and (why := self._must_have_left(fate) or expired):
                     raise fate.wrong(f"is in {queue}, and {why}")
         delayed = Counter({queue: each["delayed"] for queue, each in figures.items()})
         hidden: Counter[str] = Counter()
+        for queue, each in figures.items():
+            limit = POLICIES[queue].max_length
+            if limit is not None and POLICIES[queue].overflow == "wait" and each["messages"] >= limit:
+                delayed[queue] = len(self.fates)  # what was committed waits for room
         for fate in self.fates.values():
-            if fate.name in places or fate.being == "gone" or fate.holder is not None or fate.asker is not None:
+            if (
+                fate.name in places
+                or fate.being == "gone"
+                or fate.holder is not None
+                or fate.asker is not None
+            ):
                 continue
             if delayed[fate.place]:
                 hidden[fate.place] += fate.being == "there"
@@ -413,16 +431,20 @@ class Account:
                 raise fate.wrong(f"is lost: it should be in {fate.place}")
         for queue, count in hidden.items():
             if count > delayed[queue]:
-                raise WrongError(f"{count} messages should be in {queue}, which has {delayed[queue]} that wait")
+                raise WrongError(
+                    f"{count} messages should be in {queue}, which has {delayed[queue]} that wait"
+                )
         if not any(peer.committing for peer in peers):
             self._check_leases(figures, peers)
         self._check_torn(places, delayed)
 
-    def _check_leases(self, figures: dict[str, dict[str, int]], peers: list[Peer]) -> None:
+    def _check_leases(self, figures: dict[str, dict[str, int]], peers: Sequence[Peer]) -> None:
         held = Counter(fate.place for fate in self.fates.values() if fate.holder is not None)
         for queue, each in figures.items():
             if each["leased"] != held[queue]:
-                raise WrongError(f"{queue} has leased {each['leased']} messages, and receivers have {held[queue]}")
+                raise WrongError(
+                    f"{queue} has leased {each['leased']} messages, and receivers have {held[queue]}"
+                )
 
     def _check_torn(self, places: dict[bytes, str], delayed: Counter[str]) -> None:
         for group in self._torn:
@@ -453,7 +475,7 @@ class World:
         self.chance = random.Random(seed)
         self.done: Counter[str] = Counter()
         self.over = False
-        self._seed = seed
+        self._worked = self.chance.sample(WORKED, 5)
         self._steps = steps
         self._disk = Disk() if self.chance.random() < 0.7 else None
         self._store: Mortal | None = None
@@ -468,8 +490,7 @@ class World:
         made = Container("account", store=self._store, wall_clock=trio.current_time)
         made.add_broker()
         for name in reversed(QUEUES):
-            rules = {"dead_letter": DEAD, **QUEUES[name]}
-            made.add_queue(name, durable=None if self._disk is None else True, **rules)
+            made.add_queue(name, durable=None if self._disk is None else True, **rules_of(name))
         return made
 
     # -- the play ---------------------------------------------------------------------------
@@ -479,9 +500,7 @@ class World:
         self.clock = clock
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
-            self.peers = [
-                kind(self, f"{kind.wire}/{number}") for kind in PEERS for number in range(2)
-            ]
+            self.peers = [kind(self, f"{kind.wire}/{number}") for kind in PEERS for number in range(2)]
             for _ in range(self._steps):
                 await self._step()
                 self.raise_wrong()
@@ -491,17 +510,21 @@ class World:
     @property
     def queues(self) -> Iterable[str]:
         """The queues that are consumed from."""
-        return QUEUES
+        return [*self._worked, DEAD]
 
     @property
     def worked(self) -> Iterable[str]:
         """The queues that are sent to."""
-        return WORKED
+        return self._worked
 
     def takes_all(self, queue: str) -> bool:
         """Whether a queue takes every message at once."""
         policy = POLICIES[queue]
-        return (policy.overflow, policy.bound) == ("drop-oldest", "ready") if policy.max_length or policy.max_octets else True
+        return (
+            (policy.overflow, policy.bound) == ("drop-oldest", "ready")
+            if policy.max_length or policy.max_octets
+            else True
+        )
 
     def note(self, wrong: AssertionError) -> None:
         """Keep what a task of a peer has found: the first counts."""
@@ -541,7 +564,7 @@ class World:
         done = self.chance.random() < 0.5
         self.account.say(f"-- it will die after {last - self._disk.commits} commits, the last {done=}")
         assert self._store is not None
-        self._store._last, self._store._done = last, done
+        self._store.die_at(last, done=done)
 
     async def rest(self) -> None:
         """Let everything come to rest, and start the container again if it has died."""
@@ -622,7 +645,7 @@ class World:
                 raise WrongError(f"moved are said to be {expected}, and are {dict(moved)}")
 
     async def _move(self) -> dict[tuple[str, str], int] | None:
-        source, target = self.chance.sample(WORKED, 2)
+        source, target = self.chance.sample(self._worked, 2)
         count = self.chance.choice([None, 1, 3])
         self.account.say(f"-- move {source} {target} {count}")
         self.account.allowed = {(source, target)}
@@ -646,7 +669,9 @@ class World:
         return {(DEAD, queue): count for queue, count in redriven.moved.items()}
 
     async def _purge(self) -> None:
-        queue = self.chance.choice(list(QUEUES))
+        await self._empty(self.chance.choice(list(self.queues)))
+
+    async def _empty(self, queue: str) -> None:
         ready = (await self._ready())[queue]
         self.account.say("-- purge", queue, len(ready))
         self.done["purge"] += 1
@@ -672,10 +697,12 @@ class World:
         await self.rest()
         await self.audit()
         if self._store is not None:
-            self._store._last = None
-        for name in QUEUES:
-            await self._ask(self.container.management.purge, name)
-        await self.rest()
+            self._store.die_at(None, done=False)
+        while any(fate.being == "there" for fate in self.account.fates.values()):
+            for name in QUEUES:
+                await self._empty(name)
+            await self.rest()
+            await self.audit()
         for name in QUEUES:
             queue: Any = self.container.nodes[name]
             left = (len(queue), queue.octets, queue.held.bound_for_death, len(queue.held.deadlines))

@@ -152,9 +152,20 @@ class Peer(ABC):
 
     async def _choose(self) -> None:
         chance = self.chance
-        doings: dict[str, float] = {"send": 5, "settle": 6, "consume": 2, "leave": 0.4, "decide": 2, "cut": 0.3}
+        doings: dict[str, float] = {
+            "send": 5,
+            "settle": 6,
+            "consume": 2,
+            "leave": 0.4,
+            "decide": 2,
+            "cut": 0.3,
+        }
         doing = chance.choices(list(doings), list(doings.values()))[0]
-        if self.busy and doing != "cut" and (doing != "settle" or self.committing or not self.settles_while_busy):
+        if (
+            self.busy
+            and doing != "cut"
+            and (doing != "settle" or self.committing or not self.settles_while_busy)
+        ):
             return
         self.world.done[doing] += 1
         if doing == "cut":
@@ -203,7 +214,9 @@ class Peer(ABC):
 
     def _begin_send(self) -> None:
         chance = self.chance
-        queue = chance.choice([each for each in self.world.worked if self.refusing or self.world.takes_all(each)])
+        queue = chance.choice(
+            [each for each in self.world.worked if self.refusing or self.world.takes_all(each)]
+        )
         in_work = self.work is not None and self.sends_in_work()
         fates: list[Fate] = []
         for _ in range(chance.choice([1, 1, 2, 4])):
@@ -211,7 +224,9 @@ class Peer(ABC):
             group = chance.choice("ab") if queue == "groups" and self.groups else None
             fate = self.account.new(self.name, queue, ttl, group)
             fates.append(fate)
-            self.account.say(f"{self} sends {fate.name.decode()} to {queue}", "in its transaction" if in_work else "")
+            self.account.say(
+                f"{self} sends {fate.name.decode()} to {queue}", "in its transaction" if in_work else ""
+            )
         self._do(self._send_all, queue, fates, in_work)
 
     expires: ClassVar[bool] = True
@@ -289,13 +304,15 @@ class Peer(ABC):
 
     leaving_returns: ClassVar[bool] = True
 
-    async def leave(self, queue: str, consumer: Any) -> None:  # noqa: ARG002
+    async def leave(self, queue: str, consumer: Any) -> None:
         await consumer.aclose()
 
     def _settle(self) -> None:
         chance = self.chance
         fate, delivery, _ = self.held[chance.choice(list(self.held))]
         how = chance.choice(self.hows)
+        if fate.policy.delivery_limit is not None and "fail" in self.hows and chance.random() < 0.5:
+            how = "fail"
         covered = self.covered(delivery, how)
         in_work = self.work is not None and self.settles_in_work(how)
         names = " ".join(name.decode() for name in covered)
@@ -309,10 +326,10 @@ class Peer(ABC):
                 self._end(each, how)
         self.settle(delivery, how, in_work=in_work)
 
-    def covered(self, delivery: Any, how: How) -> list[bytes]:  # noqa: ARG002
+    def covered(self, delivery: Any, how: How) -> list[bytes]:
         return [self.body_of(delivery)[:6]]
 
-    def settles_in_work(self, how: How) -> bool:  # noqa: ARG002
+    def settles_in_work(self, how: How) -> bool:
         return True
 
     def _end(self, fate: Fate, how: How) -> None:
@@ -409,7 +426,7 @@ class Peer(ABC):
             if fate not in self.robbed:
                 self.held[fate.name] = (fate, delivery, fate.place)
 
-    def take_all_into(self, work: Work) -> None:
+    def take_all_into(self, work: Work) -> None:  # noqa: B027 - most take nothing
         """Add what a commit takes that was not acknowledged."""
 
     def next_work(self) -> Work | None:
@@ -467,7 +484,7 @@ class Peer10(Peer):
     def sends_in_work(self) -> bool:
         return self.chance.random() < 0.7
 
-    def settles_in_work(self, how: How) -> bool:  # noqa: ARG002
+    def settles_in_work(self, how: How) -> bool:
         return self.chance.random() < 0.6
 
     async def consume(self, queue: str, credit: int) -> amqp.Receiver:
@@ -505,7 +522,7 @@ class Peer10(Peer):
             return False
         return True
 
-    async def rollback(self, work: Work) -> None:  # noqa: ARG002
+    async def rollback(self, work: Work) -> None:
         await self._transaction.rollback()
 
     def undo(self, work: Work) -> None:
@@ -567,10 +584,10 @@ class PeerOfQueues(ChannelPeer):
             fields["priority"] = self.chance.choice([0, 1, 2, 9])
         return fields
 
-    def keeps(self, queue: str) -> bool:  # noqa: ARG002
+    def keeps(self, queue: str) -> bool:
         return True
 
-    def settle(self, delivery: Any, how: How, *, in_work: bool) -> None:  # noqa: ARG002
+    def settle(self, delivery: Any, how: How, *, in_work: bool) -> None:
         if how == "accept":
             delivery.ack()
         else:
@@ -583,7 +600,7 @@ class PeerOfQueues(ChannelPeer):
             return False
         return True
 
-    async def rollback(self, work: Work) -> None:  # noqa: ARG002
+    async def rollback(self, work: Work) -> None:
         await self._channel.rollback()
 
 
@@ -625,7 +642,9 @@ class Peer103(PeerOfQueues):
 
     async def send(self, queue: str, fate: Fate) -> bool:
         await self.post(queue, fate)
-        await self._channel.declare_queue(queue, passive=True)  # its answer comes after the message was placed
+        await self._channel.declare_queue(
+            queue, passive=True
+        )  # its answer comes after the message was placed
         return True
 
     async def consume(self, queue: str, credit: int) -> Any:
@@ -676,7 +695,7 @@ class PeerFast(ChannelPeer):
     def settles_in_work(self, how: How) -> bool:
         return how == "accept"
 
-    def settle(self, delivery: Any, how: How, *, in_work: bool) -> None:  # noqa: ARG002
+    def settle(self, delivery: Any, how: How, *, in_work: bool) -> None:
         if how == "accept":
             self._channel.ack(delivery.number)
         else:
