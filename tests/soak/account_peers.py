@@ -370,6 +370,9 @@ class Peer(ABC):
         self.committing, self.robbed = True, []
         for fate in work.posts:
             self.account.asked(fate, self)
+        for fate, _, how in work.ends:  # others may get it before the answer comes
+            fate.returns += how != "accept"
+            fate.rejected = "maybe" if how == "reject" else fate.rejected
         done = await self.commit()
         if self.over:
             return
