@@ -372,6 +372,15 @@ class Account:
             or (policy.delivery_limit is not None and fate.returns >= policy.delivery_limit)
         )
 
+    def _may_vanish(self, fate: Fate) -> bool:
+        """Whether it may have died without a dead letter, here or where it is moved to."""
+        if fate.policy.dead_letter is None:
+            return self._may_die(fate)
+        return any(
+            here == fate.place and there and POLICIES[there].dead_letter is None and self.is_deadly(there)
+            for here, there in self.allowed
+        )
+
     def _must_have_left(self, fate: Fate) -> str:
         """Return why it cannot be in its queue any more; empty if it can."""
         limit = fate.policy.delivery_limit
@@ -429,7 +438,7 @@ class Account:
                 hidden[fate.place] += fate.being == "there"
             elif fate.being == "maybe":
                 fate.being = "gone"
-            elif fate.policy.dead_letter is None and self._may_die(fate):
+            elif self._may_vanish(fate):
                 fate.history.append("died without a dead letter")
                 fate.being = "gone"
             else:

@@ -237,6 +237,8 @@ class Peer(ABC):
 
     async def _send_all(self, queue: str, fates: list[Fate], in_work: bool) -> None:
         for fate in fates:
+            if self.over:
+                return
             if in_work:
                 assert self.work is not None
                 self.work.posts.append(fate)
