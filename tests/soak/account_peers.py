@@ -201,7 +201,8 @@ class Peer(ABC):
 
         async def run() -> None:
             try:
-                await act(*arguments)
+                if not self.over:
+                    await act(*arguments)
             except AssertionError as wrong:
                 self.world.note(wrong)
             except LOSSES:
