@@ -30,6 +30,7 @@ SOURCES := trio_amqp10 pyspark_amqp10 typings examples bench tests docs
 
 FUZZ_SECONDS ?= 60
 KILLS ?= 20
+SEEDS ?= 50
 PEER ?= container
 SPOOL ?= folder
 MODULES ?=
@@ -165,9 +166,10 @@ fuzz: $(VENV)/.test ## throw broken octets at everything that reads them, for FU
 mutants: $(VENV)/.mutants # change the code in small ways, and list what no test notices; MODULES=amqp10/engine/session_windows for one part
 	$(BIN)/python -m tests.mutants $(MODULES)
 
-soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice
+soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and count what was lost and what came twice; SEEDS of an account of messages
 	$(BIN)/python -m tests.soak --kills $(KILLS)
 	$(BIN)/python -m tests.soak --kills $(KILLS) --dialects 0-9-1 10.3 amqp-fast 1.0-draft-2010
+	$(BIN)/python -m tests.soak.account --seeds $(SEEDS)
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 	$(BIN)/python -m tests.soak.moves --kills $(KILLS)
 	$(BIN)/python -m tests.soak.migrate --kills $(KILLS)

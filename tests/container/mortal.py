@@ -86,6 +86,10 @@ class Mortal:
         self._die = die
         self.dead = False
 
+    def die_at(self, last: int | None, *, done: bool) -> None:
+        """Change when it dies, as above."""
+        self._last, self._done = last, done
+
     def rows(self, table: StoreTable) -> list[Row]:
         return self._disk.rows(table)
 

@@ -92,6 +92,16 @@ def test_idle_timeout_is_neither_negative_nor_nan(value: float) -> None:
         amqp.open_connection("amqp://h", idle_timeout=value)
 
 
+@pytest.mark.parametrize("limits", [amqp.Limits, amqp091.Limits, amqp_10_3.Limits, amqp_fast.Limits])
+@pytest.mark.parametrize("value", [0, -1, math.nan])
+def test_handshake_has_some_time(limits: Any, value: float) -> None:
+    with pytest.raises(
+        amqp.LocalProtocolError, match=f"^handshake_timeout={value}: expected seconds above 0"
+    ):
+        limits(handshake_timeout=value)
+    assert limits(handshake_timeout=None).handshake_timeout is None
+
+
 async def test_receiver_refuses_text_as_credit() -> None:
     async with amqp.Container("shop").connect() as conn:
         with pytest.raises(amqp.LocalProtocolError, match="credit='10': expected an int or None"):

@@ -143,3 +143,12 @@ async def test_connection_that_is_open_gives_way_to_nobody() -> None:
             while are_gone(streams) != [True, True, False]:  # noqa: ASYNC110 - nothing is heard of it
                 await trio.sleep(0.01)
         assert not conn.closed
+
+
+@pytest.mark.parametrize("limit", ["max_connections", "max_handshakes"])
+@pytest.mark.parametrize("value", [0, -1, "7"])
+async def test_limit_lets_at_least_one_in(limit: str, value: Any) -> None:
+    with pytest.raises(
+        amqp.LocalProtocolError, match=f"^{limit}={value!r}: expected a whole number, at least 1"
+    ):
+        await amqp.Container().serve("amqp://127.0.0.1:0", **{limit: value})

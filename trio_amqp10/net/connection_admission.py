@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from trio_amqp10.core.arguments import check_count
+
 from .largest_owner import OwnerShares
 
 if TYPE_CHECKING:
@@ -83,9 +85,15 @@ class ConnectionAdmission:
     Args:
         most: connections at a time, strangers included; None for any number.
         most_strangers: strangers that are served at a time; None for any number.
+
+    Raises:
+        LocalProtocolError: one of them is below 1, so no connection would ever be served.
     """
 
     def __init__(self, most: int | None, most_strangers: int | None) -> None:
+        for name, value in (("max_connections", most), ("max_handshakes", most_strangers)):
+            if value is not None:
+                check_count(name, value)
         self._most = most
         self._most_strangers = most_strangers
         self._open = 0

@@ -286,6 +286,11 @@ class ClientMechanism(ABC):
         return f"{type(self).__name__}()"
 
 
+def user_of(mechanism: ClientMechanism) -> str | None:
+    """Return the user who logs in by a mechanism; None if it names none."""
+    return getattr(mechanism, "username", None) or None
+
+
 class ServerExchange:
     """One run of a mechanism on the server's side."""
 

@@ -202,3 +202,25 @@ async def test_sender_that_waits_for_room_goes_on_with_new_limits(limits: dict[s
             with trio.fail_after(60):
                 while topic.statistics()["arrived"] != 2:
                     await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("overflow", ["reject", "drop-oldest"])
+async def test_message_of_a_commit_that_waits_is_given_out_if_the_topic_changes_its_mind(
+    overflow: Any,
+) -> None:
+    container = Container()
+    topic = container.add_topic("t", max_backlog=1, overflow="wait")
+    async with (
+        two(container) as (one, other),
+        one.open_sender("t") as sender,
+        other.open_receiver("t", credit=0) as receiver,
+    ):
+        async with one.open_transaction() as transaction:
+            for number in range(3):
+                await sender.send(number, transaction=transaction)
+        assert topic.statistics()["arrived"] == 1  # the others wait for room
+        topic.update(max_backlog=1, overflow=overflow, max_subscriptions=None)
+        await wait_all_tasks_blocked()
+        receiver.grant(3)
+        given = [delivery.message.body for delivery in await receiver.drain()]
+        assert given == ([0, 1, 2] if overflow == "reject" else [2])

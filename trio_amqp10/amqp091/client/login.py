@@ -26,7 +26,7 @@ from trio_amqp10.sasl import (
     default_mechanisms,
 )
 from trio_amqp10.sasl.codes import SaslCode
-from trio_amqp10.sasl.mechanism import Question, SoleResponse
+from trio_amqp10.sasl.mechanism import Question, SoleResponse, user_of
 
 from .errors import ConnectionClosedError
 
@@ -149,7 +149,7 @@ class Login:
         if chosen is None:
             raise NoAcceptableMechanismError(offered, [each.name for each in usable])
         self._mechanism = chosen.name
-        self._user = getattr(chosen, "username", None) or None
+        self._user = user_of(chosen)
         self._exchange = chosen.begin(context)
         response = await self._asked(self._exchange, self._exchange.start())
         connection = self._connection

@@ -12,7 +12,7 @@ from trio_amqp10.amqp091.engine.states import ChannelState
 from .channel import Channel
 from .channel_base import ChannelBase, D
 from .delivery import Delivery
-from .errors import ConnectionClosedError, TransactionInDoubtError
+from .errors import ChannelClosedError, ConnectionClosedError, TransactionInDoubtError
 
 if TYPE_CHECKING:
     from trio_amqp10.amqp091.wire.methods import Method
@@ -20,6 +20,24 @@ if TYPE_CHECKING:
 
 class TransactionBase(ChannelBase[D]):
     """A channel with transactions, with the parts that both versions share."""
+
+    _has_work: bool = False
+    """Whether something was published or settled since the last commit or rollback."""
+
+    async def wait_unblocked(self) -> None:
+        """Wait until a message can be published, which is work of the transaction."""
+        await super().wait_unblocked()
+        self._has_work = True
+
+    def ack(self, tag: int, epoch: int, multiple: bool) -> None:
+        """Acknowledge a delivery in the transaction; see ``Delivery.ack``."""
+        super().ack(tag, epoch, multiple)
+        self._has_work = True
+
+    def settle(self, tag: int, epoch: int, method: Method) -> None:
+        """Settle a delivery in the transaction."""
+        super().settle(tag, epoch, method)
+        self._has_work = True
 
     async def open(self) -> None:
         """Open the channel; an open transaction is not restored after a loss.
@@ -36,6 +54,7 @@ class TransactionBase(ChannelBase[D]):
     async def commit(self) -> None:
         """Commit publishes and settlements since the last commit or rollback (tx.commit)."""
         self.check()
+        self._has_work = False
         try:
             await self.call(lambda: self.make("tx.commit"))
         except ConnectionClosedError as lost:
@@ -43,6 +62,7 @@ class TransactionBase(ChannelBase[D]):
 
     async def rollback(self) -> None:
         """Undo publishes and settlements since the last commit or rollback (tx.rollback)."""
+        self._has_work = False
         await self.call(lambda: self.make("tx.rollback"))
 
     async def leave(self, *, failed: bool) -> None:
@@ -56,8 +76,10 @@ class TransactionBase(ChannelBase[D]):
 
     async def finish(self) -> None:
         """Commit, because the block ends without an exception."""
-        await self.commit()
-        self.note_raised()  # a loss after the commit undoes nothing, and no program should repeat the block
+        if self._has_work or isinstance(self._failure, ChannelClosedError):
+            await self.commit()
+        # A loss now undoes nothing, and no program should repeat the block.
+        self.note_raised()
 
 
 class Transaction(TransactionBase[Delivery], Channel):

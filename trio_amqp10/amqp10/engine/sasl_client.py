@@ -32,6 +32,7 @@ from trio_amqp10.sasl.mechanism import (
     ClientStep,
     Question,
     check_name,
+    user_of,
 )
 
 from .sasl_layer import DEFAULT_MAX_FRAME_SIZE, MAX_ROUNDS, SaslLayer, SaslState
@@ -107,7 +108,7 @@ class SaslClient(SaslLayer):
         if chosen is None:
             raise NoAcceptableMechanismError(offered, [mechanism.name for mechanism in usable])
         self.mechanism = chosen.name
-        self._user = getattr(chosen, "username", None) or None
+        self._user = user_of(chosen)
         self._exchange = chosen.begin(context)
         self._take(self._exchange.start())
 

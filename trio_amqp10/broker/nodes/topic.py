@@ -197,7 +197,8 @@ class Topic(Node):
                 if inlet not in self.inlets:
                     return
             run, refused = self._take_run(inlet)
-            if self.overflow == "reject" and run and (yield from self._is_too_much(run[0][1], origin, turns)):
+            rejects = self.overflow == "reject" and run and not inlet.is_committed
+            if rejects and (yield from self._is_too_much(run[0][1], origin, turns)):
                 refuse(run[0][0], Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
                 continue
             if run:
@@ -279,7 +280,7 @@ class Topic(Node):
         try:
             for subscription in list(self.subscriptions.values()):
                 for arrival, content, weight in given:
-                    if self._gather(subscription, content, origin, weight):
+                    if self._gather(subscription, content, origin, weight, committed=inlet.is_committed):
                         stored.add(arrival)
                     if turns.is_over():
                         # The other subscriptions get the messages in a later turn. Hold the journal until then, so that one
@@ -300,9 +301,18 @@ class Topic(Node):
                 journal.release()
 
     def _gather(
-        self, subscription: Subscription, content: Content, origin: str | None, weight: SharedWeight
+        self,
+        subscription: Subscription,
+        content: Content,
+        origin: str | None,
+        weight: SharedWeight,
+        *,
+        committed: bool,
     ) -> bool:
-        """Give a message to a subscription, if it wants it; return whether it stores it."""
+        """Give a message to a subscription, if it wants it; return whether it stores it.
+
+        One that is ``committed`` is not refused, even if the limits have changed since.
+        """
         wants = subscription.wants
         if wants is not None and not self._wants(subscription, wants, content, origin):
             return False
@@ -313,7 +323,7 @@ class Topic(Node):
         committing = journal is not None and journal.committing
         held = cast("SharedHeldMessages", subscription.held)
         held.weight = weight
-        beyond = committing and self.overflow != "detach"
+        beyond = (committed or committing) and self.overflow != "detach"
         if not subscription.gather(content, origin, beyond=beyond) and self.overflow == "detach":
             # The subscription missed a message, so it ends; in a commit only if that succeeds.
             if committing and journal is not None:
