@@ -92,14 +92,22 @@ def test_idle_timeout_is_neither_negative_nor_nan(value: float) -> None:
         amqp.open_connection("amqp://h", idle_timeout=value)
 
 
-@pytest.mark.parametrize("limits", [amqp.Limits, amqp091.Limits, amqp_10_3.Limits, amqp_fast.Limits])
+@pytest.mark.parametrize(
+    ("limits", "name"),
+    [
+        (amqp.Limits, "handshake_timeout"),
+        (amqp.Limits, "header_timeout"),
+        (amqp.Limits, "layer_timeout"),
+        (amqp091.Limits, "handshake_timeout"),
+        (amqp_10_3.Limits, "handshake_timeout"),
+        (amqp_fast.Limits, "handshake_timeout"),
+    ],
+)
 @pytest.mark.parametrize("value", [0, -1, math.nan])
-def test_handshake_has_some_time(limits: Any, value: float) -> None:
-    with pytest.raises(
-        amqp.LocalProtocolError, match=f"^handshake_timeout={value}: expected seconds above 0"
-    ):
-        limits(handshake_timeout=value)
-    assert limits(handshake_timeout=None).handshake_timeout is None
+def test_handshake_has_some_time(limits: Any, name: str, value: float) -> None:
+    with pytest.raises(amqp.LocalProtocolError, match=f"^{name}={value}: expected seconds above 0"):
+        limits(**{name: value})
+    assert getattr(limits(**{name: None}), name) is None
 
 
 async def test_receiver_refuses_text_as_credit() -> None:

@@ -88,7 +88,8 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        check_time_limit("handshake_timeout", self.handshake_timeout)
+        for name in ("handshake_timeout", "header_timeout", "layer_timeout"):
+            check_time_limit(name, getattr(self, name))
         check_ranges(self, _RANGES)
 
 
