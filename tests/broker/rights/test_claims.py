@@ -61,6 +61,19 @@ def test_sas_keys_refuse_with_unauthorized_access(name: str, now: float, why: st
     assert (refused.value.condition, refused.value.description) == ("amqp:unauthorized-access", why)
 
 
+@pytest.mark.parametrize("ignored", [False, True])
+def test_case_of_a_resource_matters_unless_it_is_ignored(ignored: bool) -> None:
+    keys = SasKeys({"root": ("k1", "send")}, ignore_case=ignored)
+    offer = TokenOffer(
+        f"{HOST}/Q", Token(sign_sas(f"{HOST}/q", "root", "k1", NOW + 60).value, SAS), None, NOW
+    )
+    if ignored:
+        assert keys(offer).audience == f"{HOST}/Q"
+    else:
+        with pytest.raises(RefusedError, match="the token is for 'sb://ns.example/q', not for"):
+            keys(offer)
+
+
 def test_claim_permits_what_begins_with_a_dollar_only_by_name() -> None:
     assert Claim("$management", None).permits("send", "$management")
     assert not Claim(HOST, None).permits("send", "$management")

@@ -79,14 +79,18 @@ class SasKeys:
 
     Args:
         keys: for each name, a key and the rights that it gives, as a string of them.
+        ignore_case: whether a token for ``hub`` is valid for ``Hub`` too, for a container that finds both.
 
     Raises:
         LocalProtocolError: a key is empty, or a right does not exist.
     """
 
-    __slots__ = ("_keys",)
+    __slots__ = ("_ignore_case", "_keys")
 
-    def __init__(self, keys: Mapping[str, tuple[str, str | Iterable[str]]]) -> None:
+    def __init__(
+        self, keys: Mapping[str, tuple[str, str | Iterable[str]]], *, ignore_case: bool = False
+    ) -> None:
+        self._ignore_case: Final = ignore_case
         self._keys: Final[dict[str, tuple[str, frozenset[str]]]] = {}
         for name, (key, rights) in keys.items():
             given = frozenset(rights.split() if isinstance(rights, str) else rights)
@@ -111,7 +115,10 @@ class SasKeys:
             raise _refused("the signature was not made with the key that has this name here")
         if token.expires <= offer.now:
             raise _refused("the token has expired")
-        if not covers(token.resource, offer.audience):
+        resource, audience = token.resource, offer.audience
+        if self._ignore_case:
+            resource, audience = resource.casefold(), audience.casefold()
+        if not covers(resource, audience):
             raise _refused(f"the token is for {token.resource!r}, not for {offer.audience!r}")
         given = offer.token.expires
         expires = token.expires if given is None else min(given, token.expires)

@@ -138,7 +138,8 @@ class Namespace:
     def __init__(self, container: Container, keys: Mapping[str, tuple[str, str]] | None) -> None:
         self.container = container
         self._keys = dict(_ROOT if keys is None else keys)
-        self._verify_sas = SasKeys(self._keys)
+        # Microsoft's clients for .NET write the resource in lower case.
+        self._verify_sas = SasKeys(self._keys, ignore_case=True)
         container.add_cbs(self._verify, azure=True)
 
     def connection_string(self, port: int, key_name: str = KEY_NAME) -> str:
