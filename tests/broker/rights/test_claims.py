@@ -70,7 +70,7 @@ def test_case_of_a_resource_matters_unless_it_is_ignored(ignored: bool) -> None:
     if ignored:
         assert keys(offer).audience == f"{HOST}/Q"
     else:
-        with pytest.raises(RefusedError, match="the token is for 'sb://ns.example/q', not for"):
+        with pytest.raises(RefusedError, match=r"the token is for 'sb://ns\.example/q', not for"):
             keys(offer)
 
 
