@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 import trio
@@ -21,6 +21,7 @@ from trio_amqp10.tools.cli.migrate.figures import Figures
 from trio_amqp10.tools.cli.migrate.from_rabbitmq import OutOfRabbitMQ
 from trio_amqp10.tools.cli.migrate.marks import digest_of, marked
 from trio_amqp10.tools.cli.migrate.rabbitmq_end import RabbitMQEnd
+from trio_amqp10.tools.cli.migrate.staging import new_staging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -48,7 +49,7 @@ def breaking(octets: int) -> list[Line]:
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
-def test_look_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> None:
+def test_look_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: Any) -> None:
     async def look_again_and_again() -> None:
         async with filled(rabbitmq4.url, kind) as end:
             for line in breaking(360_000):
@@ -64,7 +65,7 @@ def test_look_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> None
 
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
-def test_batch_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> None:
+def test_batch_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: Any) -> None:
     async def take_again_and_again() -> None:
         async with filled(rabbitmq4.url, kind) as end, end_of(managed(QUEUE)) as there:
             for line in breaking(30_000):
@@ -81,12 +82,40 @@ def test_batch_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: str) -> Non
     assert trio.run(drained, rabbitmq4.url, queue_address(QUEUE)) == list(range(3000))
 
 
+def test_batch_that_is_still_there_does_not_go_back_once_more(rabbitmq4: Broker) -> None:
+    """A queue that takes a message back once has it back from a run that was killed."""
+
+    async def recover() -> None:
+        async with (
+            filled(rabbitmq4.url, "quorum", {"x-delivery-limit": 1}) as end,
+            end_of(managed(QUEUE)) as there,
+        ):
+            staging = new_staging("in", QUEUE)
+            await there.make_staging(staging)
+            async with end.connection.open_receiver(queue_address(QUEUE), credit=0) as receiver:
+                receiver.grant(100)
+                batch = [each.message for each in await receiver.drain()]
+            async with there.connection.open_sender(staging.address) as sender:
+                for each in batch:
+                    await sender.send(each)
+            copying = OutOfRabbitMQ(end, there, QUEUE)
+            assert await copying.recover(await there.staged()) == 100
+            while (await copying.step()).moved:
+                pass
+            found = [each.application_properties["number"] for each in await there.look_at(QUEUE)]
+            assert found == list(range(3000))
+
+    trio.run(recover)
+
+
 @asynccontextmanager
-async def filled(url: str, kind: str) -> AsyncGenerator[RabbitMQEnd]:
+async def filled(
+    url: str, kind: Literal["classic", "quorum"], arguments: dict[str, Any] | None = None
+) -> AsyncGenerator[RabbitMQEnd]:
     """RabbitMQ with a queue that has ``MESSAGES`` with marks."""
     async with amqp.open_connection(url) as conn, open_management(conn) as broker:
         await broker.delete_queue(QUEUE)
-        await broker.declare_queue(QUEUE, type=kind)
+        await broker.declare_queue(QUEUE, type=kind, arguments=arguments)
         async with conn.open_sender(queue_address(QUEUE)) as sender:
             sent = [await sender.transmit(marked(each, "b")) for each in MESSAGES]
             for each in sent:

@@ -61,6 +61,18 @@ async def test_batch_that_is_at_both_ends_counts_once(settled: bool, autojump_cl
     assert "".join(await bodies(target, "q")) == "aabcdef"
 
 
+async def test_batch_among_others_goes_back_and_is_taken_again(autojump_clock: MockClock) -> None:
+    source, target = await filled("xab"), managed("q", max_priority=0)
+    staging = new_staging("in", "q")
+    async with end_of(target) as there, emulated(source) as here:
+        await there.make_staging(staging)
+        async with source.container.connect() as conn, conn.open_receiver("/queues/q", credit=0) as receiver:
+            receiver.grant(3)
+            await send(target, staging.address, [each.message for each in (await receiver.drain())[1:]])
+        assert await run(OutOfRabbitMQ(here, there, "q"), there) == 3
+    assert "".join(await bodies(target, "q")) == "xab"
+
+
 async def test_batch_of_which_some_were_moved_is_completed(autojump_clock: MockClock) -> None:
     source, target = await filled("ef"), managed("q", max_priority=0)
     staging = new_staging("in", "q")

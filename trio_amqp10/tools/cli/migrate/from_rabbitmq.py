@@ -5,7 +5,8 @@ settled at RabbitMQ by one frame, and the link ends, which RabbitMQ answers afte
 the queue.
 
 A run that finds a staging queue of an earlier run looks whether RabbitMQ has its batch still, delivered before: then the batch was not
-settled, and the copy is dropped. Otherwise the copy is moved.
+settled, and is settled now. If other messages stand between those of the batch, so that this takes several frames, all go back, and the copy
+is dropped. RabbitMQ counts each return, and drops what came back too often.
 
 Knows ends and staging queues; knows no plan.
 """
@@ -68,7 +69,7 @@ class OutOfRabbitMQ:
                 and staging.queue == self._queue
                 and await self._target.until_idle(staging.address)
             ):
-                if await self._is_settled(staging):
+                if await self._settle(staging):
                     moved += await self._finish(staging)
                 else:
                     await self._target.drop_staging(staging)
@@ -111,14 +112,18 @@ class OutOfRabbitMQ:
         await self._target.delete_staging(staging)
         return moved
 
-    async def _is_settled(self, staging: Staging) -> bool:
-        """Whether RabbitMQ has removed the batch that is in a staging queue.
+    async def _settle(self, staging: Staging) -> bool:
+        """Settle the batch that is in a staging queue, if RabbitMQ has not removed it.
 
         All messages of the batch are at RabbitMQ, or none, because one frame settles them. So it has not removed them if it has
         all of them, each delivered before.
+
+        Returns:
+            Whether the batch is settled now; otherwise all messages went back.
         """
         missing = Counter(map(digest_of, await self._target.look_at(staging.address)))
-        if not missing:
+        batch = missing.total()
+        if not batch:
             return True
         address = self._source.node_address(self._queue)
         async with self._source.connection.open_receiver(address, credit=0) as receiver:
@@ -135,7 +140,11 @@ class OutOfRabbitMQ:
                 missing = +missing
                 if missing.total() == before:
                     break
+            is_batch = not missing and len(found) == batch
             for each in found:
-                each.release()
+                if is_batch:
+                    each.accept()
+                else:
+                    each.release()
         await self._source.until_stable(self._queue)
-        return bool(missing)
+        return is_batch or bool(missing)
