@@ -6,6 +6,7 @@ one line, such as copying a list, is one step; so a count shows what grows with 
 
 from __future__ import annotations
 
+import gc
 import sys
 import tracemalloc
 from pathlib import Path
@@ -49,12 +50,15 @@ def steps(call: Callable[[], object], limit: int | None = None) -> int:
             ours = known[code] = code.co_filename.startswith(_PACKAGE)
         return step if ours else None
 
-    before = sys.gettrace()
+    before, collects = sys.gettrace(), gc.isenabled()
+    gc.disable()  # A collection would count what ends of other tests' objects.
     sys.settrace(enter)
     try:
         call()
     finally:
         sys.settrace(before)
+        if collects:
+            gc.enable()
     if limit is not None and counted > limit:
         raise TooMuchError(f"{counted} steps, and {limit} are enough")
     return counted
