@@ -14,7 +14,7 @@ from tests.container.helpers import bodies
 from trio_amqp10 import Container, MemoryStore, StoreError, StoreFullError
 from trio_amqp10.amqp10.peer.errors import LinkRefusedError
 from trio_amqp10.amqp10.spec.messaging import ExpiryPolicy, Source, TerminusDurability
-from trio_amqp10.amqp10.wire.values import Described, Symbol
+from trio_amqp10.amqp10.wire.values import Described, Symbol, UInt
 from trio_amqp10.broker.nodes import message_store, stored_rest
 from trio_amqp10.broker.nodes.message_store import MESSAGES, SUBSCRIPTIONS
 from trio_amqp10.broker.nodes.watermark import OVERHEAD
@@ -70,6 +70,51 @@ async def test_durable_subscription_gathers_on_when_the_container_starts_again()
     assert stored(store) == ["a", "b"]
     assert await received(container, for_good(), 2) == ["a", "b"]
     assert stored(store) == []
+
+
+async def test_subscription_that_is_attached_again_durable_keeps_what_it_has() -> None:
+    store = MemoryStore()
+    container, topic = made(store)
+    await subscribe(container, Source(address="news", expiry_policy=ExpiryPolicy.NEVER))
+    await container.send("news", durable("a"))
+    await container.send("news", "gone with the process")
+    assert stored(store) == []
+    await subscribe(container, for_good())
+    await container.send("news", durable("b"))
+    assert stored(store) == ["a", "b"]
+    assert topic.stores_messages
+    container, _ = made(store)
+    assert await received(container, for_good(), 2) == ["a", "b"]
+    assert stored(store) == []
+
+
+@pytest.mark.logs_errors
+async def test_subscription_that_cannot_become_durable_is_ended() -> None:
+    store = MemoryStore()
+    container, topic = made(store)
+    await subscribe(container, Source(address="news", expiry_policy=ExpiryPolicy.NEVER))
+    await container.send("news", durable("a"))
+    store.failure = StoreFullError("no room")
+    with pytest.raises(amqp.LinkDetachedError, match="the store is full"):
+        async with (
+            container.connect(container_id="ada") as conn,
+            conn.open_receiver("news", name="mine", source=for_good(), credit=0) as receiver,
+        ):
+            await receiver.receive()
+    assert not topic.subscriptions
+
+
+async def test_lifetime_that_a_later_attach_gives_is_that_after_a_restart() -> None:
+    store = MemoryStore()
+    container, _ = made(store)
+    for seconds in (60, 6000):
+        source = for_good()
+        source.expiry_policy, source.timeout = ExpiryPolicy.LINK_DETACH, UInt(seconds)
+        await subscribe(container, source)
+    container, topic = made(store)
+    await container.send("news", "after the restart")
+    (subscription,) = topic.subscriptions.values()
+    assert subscription.subscription_terms.lasting == 6000
 
 
 async def test_topic_that_is_added_late_takes_its_subscriptions_back() -> None:

@@ -6,7 +6,7 @@ Knows the topic; knows no links.
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from .consumers import QueueConsumer
 from .held_messages import HeldMessages
@@ -17,6 +17,8 @@ from .watermark import SharedWeight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from trio_amqp10.broker.stores.base import StoreError
 
     from .clock import Clock
     from .entry import Entry
@@ -64,6 +66,12 @@ class SharedHeldMessages(HeldMessages):
         self._weights[entry] = weight = SharedWeight(self.watermark, entry.length)
         weight.take()
 
+    def store_in(self, queue_store: QueueStore) -> None:
+        """Write all messages to a store from now on, and those that are held."""
+        self.queue_store: QueueStore | None = queue_store
+        for entry in self._weights:
+            queue_store.enter(entry, _ignore, behind=False)
+
     def unweigh_all(self) -> None:
         while self._weights:
             self._weights.popitem()[1].leave()
@@ -71,6 +79,10 @@ class SharedHeldMessages(HeldMessages):
     def close(self) -> Iterator[None]:
         weights, self._weights = self._weights, {}
         return chain(super().close(), _leave(weights))
+
+
+def _ignore(failure: StoreError | None) -> None:
+    """Do nothing: the subscription ends if it cannot be stored."""
 
 
 def _leave(weights: dict[Entry, SharedWeight]) -> Iterator[None]:
@@ -119,6 +131,10 @@ class Subscription(Queue):
         self._tell_room = on_room
         self._end_link = topic.end_link
         self._check_backlog = topic.check_backlog
+
+    def store_in(self, queue_store: QueueStore) -> None:
+        """Survive the process from now on, because its subscriber asks for that now."""
+        cast("SharedHeldMessages", self.held).store_in(queue_store)
 
     def check_room(self, messages: int, octets: int) -> None:  # noqa: ARG002
         self._check_open()  # A consumer with too many messages must not stop those who publish for others.

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
     from .content import Content
     from .form_registry import Wants
-    from .message_store import MessageStore
+    from .message_store import MessageStore, QueueStore
     from .node import Arrival, Owner
     from .subscription_queue import SharedHeldMessages
     from .turns import Resumer, Steps, Turns
@@ -419,23 +419,32 @@ class Topic(Node):
                 self._end(there, Condition.RESOURCE_DELETED.value, "subscribed again, with another filter")
         subscription = self.subscriptions.get(subscription_terms.key)
         if subscription is None:
-            queue_store = (
-                None
-                if self._stored_subscriptions is None
-                else self._stored_subscriptions.enter(subscription_terms)
-            )
+            queue_store = self._stored(subscription_terms)
             subscription = Subscription(
                 self, subscription_terms, outlet.wants, self._clock, self._on_room, queue_store
             )
             self.subscriptions[subscription_terms.key] = subscription
+        elif not subscription.stores_messages:
+            queue_store = self._stored(subscription_terms)
             if queue_store is not None:
-                queue_store.journal.after(partial(self._on_stored, subscription))
+                subscription.store_in(queue_store)
+        else:
+            queue_store = None
+            if subscription_terms.lasting != subscription.subscription_terms.lasting:
+                self._stored(subscription_terms)
+        if queue_store is not None:
+            queue_store.journal.after(partial(self._on_stored, subscription))
         subscription.subscription_terms = subscription_terms
         self._having[outlet] = subscription
         subscription.add_outlet(outlet)
 
+    def _stored(self, subscription_terms: SubscriptionTerms) -> QueueStore | None:
+        """Store a subscription if it is durable, and return the store of its messages."""
+        stored = self._stored_subscriptions
+        return None if stored is None else stored.enter(subscription_terms)
+
     def _on_stored(self, subscription: Subscription, failure: StoreError | None) -> None:
-        """End a new subscription that could not be stored.
+        """End a subscription that could not be stored.
 
         After a restart its messages would be of no subscription.
         """
