@@ -403,6 +403,20 @@ async def test_nothing_is_acquired_in_a_transaction_that_timed_out(autojump_cloc
         assert await bodies(receiver, 1) == ["a"]  # its credit stands, in no transaction
 
 
+async def test_declare_after_the_end_of_its_connection_begins_nothing(autojump_clock: Any) -> None:
+    """What was read late: the tasks of the connection have ended, so that no more can begin."""
+    container = amqp.Container(transaction_timeout=1)
+    async with container.connect() as conn, control_of(conn) as control:
+        [peer] = container.connected
+        async with trio.open_nursery() as ended:
+            pass
+        peer.nursery, nursery, peer.open = ended, peer.nursery, False
+        with trio.move_on_after(10) as waiting:
+            await control.declare()
+        assert waiting.cancelled_caught
+        peer.nursery, peer.open = nursery, True
+
+
 class Fragile(amqp.Node):
     """Fails when it is given something, as often as it should."""
 
