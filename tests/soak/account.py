@@ -227,6 +227,7 @@ class Account:
             if not other.committing:
                 raise fate.wrong(f"came to {peer}, and {other} has it")
             other.robbed.append(fate)
+            fate.returns += 1  # the commit is refused, and its peer does not know that yet
         self._see(fate, queue)
         self._check_order(fate, peer)
         if fate.policy.single_active or (fate.policy.grouped and fate.group is not None):
@@ -319,6 +320,12 @@ class Account:
             self.in_order = True
             self._last.clear()
 
+    def redriven(self) -> None:
+        """What has died unseen may be back, without its ttl."""
+        for fate in self.fates.values():
+            if self._may_die(fate):
+                fate.exact = False
+
     # -- places -----------------------------------------------------------------------------
 
     def _see(self, fate: Fate, queue: str) -> None:
@@ -335,9 +342,9 @@ class Account:
             self.moved[step] += 1
             self._arrive(fate, queue)
             return
-        deadly = {there for here, there in self.allowed if here == fate.place and self.is_deadly(there)}
-        if queue == DEAD and (self._may_die(fate) or deadly):
-            fate.died_in = {fate.place, *deadly}
+        targets = {there for here, there in self.allowed if here == fate.place}
+        if queue == DEAD and (self._may_die(fate) or any(map(self.is_deadly, targets))):
+            fate.died_in = {fate.place, *targets}
             self._arrive(fate, queue)
             return
         raise fate.wrong(f"is in {queue}, and should be in {fate.place}")
@@ -675,6 +682,7 @@ class World:
     async def _redrive(self) -> dict[tuple[str, str], int] | None:
         self.account.allowed = {(DEAD, "")}
         self.account.say("-- redrive")
+        self.account.redriven()
         self.done["redrive"] += 1
         try:
             redriven = await self.container.management.redrive(DEAD, self.chance.choice([None, 2]))
