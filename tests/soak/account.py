@@ -72,6 +72,9 @@ POLICIES: Final = {queue: QueuePolicy(**rules_of(queue)) for queue in QUEUES}
 WORKED: Final = tuple(name for name in QUEUES if name != DEAD)
 """The queues that messages are sent to."""
 
+MOMENT: Final = 0.001
+"""Seconds by which a message may expire earlier or later: it is moved with the whole milliseconds that are left."""
+
 Being = Literal["gone", "maybe", "there"]
 
 
@@ -373,7 +376,7 @@ class Account:
         policy, now = fate.policy, trio.current_time()
         return (
             fate.rejected != "no"
-            or now >= fate.earliest
+            or now >= fate.earliest - MOMENT
             or policy.overflow == "drop-oldest"
             or (policy.overflow == "reject-dead-letter" and not fate.sights)
             or (policy.delivery_limit is not None and fate.returns >= policy.delivery_limit)
@@ -424,7 +427,7 @@ class Account:
                     self._see(fate, queue)
                     if fate.asker is not None:
                         fate.sights = before  # its answer is still to come
-                expired = fate.exact and trio.current_time() >= fate.latest and "has expired"
+                expired = fate.exact and trio.current_time() >= fate.latest + MOMENT and "has expired"
                 if queue == fate.place and (why := self._must_have_left(fate) or expired):
                     raise fate.wrong(f"is in {queue}, and {why}")
         delayed = Counter({queue: each["delayed"] for queue, each in figures.items()})

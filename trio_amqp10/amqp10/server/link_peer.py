@@ -66,6 +66,7 @@ class LinkPeer(Peer, Protocol):
     """One connection: see ``Amqp10Connection`` and ``ConnectedPeerBase``.
 
     Attributes:
+        open: whether the connection is served; if not, what was read late can still come.
         resting: whether the container finishes, so that no new work begins.
         nursery: the nursery of its tasks.
         guard: checks the permissions of the peer.
@@ -73,6 +74,7 @@ class LinkPeer(Peer, Protocol):
         withheld: links that get no credit until their peer settles deliveries that have their outcome.
     """
 
+    open: bool
     resting: bool
     nursery: trio.Nursery | None
     guard: Guard
