@@ -66,20 +66,21 @@ def test_look_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: Any) -> None
 
 @pytest.mark.parametrize("kind", ["classic", "quorum"])
 def test_batch_that_is_cut_changes_no_order(rabbitmq4: Broker, kind: Any) -> None:
-    async def take_again_and_again() -> None:
-        async with filled(rabbitmq4.url, kind) as end, end_of(managed(QUEUE)) as there:
-            for line in breaking(30_000):
-                async with open_proxy(rabbitmq4.url, back=line) as proxy:
+    """Cut by turns late and early, and recovered each time."""
+
+    async def take_again_and_again() -> list[int]:
+        async with filled(rabbitmq4.url, kind) as end, end_of(managed(QUEUE, max_priority=0)) as there:
+            for octets in (60_000, 10_000, 55_000, 5_000, 30_000, 20_000):
+                async with open_proxy(rabbitmq4.url, back=Line(cut=Cut(at=octets))) as proxy:
                     with suppress(amqp.AmqpError):
                         async with amqp.open_connection(proxy.url) as conn:
                             source = RabbitMQEnd(conn, end.broker, "here", pytest.fail)
                             await OutOfRabbitMQ(source, there, QUEUE).step()
-                for staging in await there.staged():
-                    await there.drop_staging(staging)
-                assert await end.until_stable(QUEUE) == Figures(ready=len(MESSAGES))
+                await OutOfRabbitMQ(end, there, QUEUE).recover(await there.staged())
+            return [each.application_properties["number"] for each in await there.look_at(QUEUE)]
 
-    trio.run(take_again_and_again)
-    assert trio.run(drained, rabbitmq4.url, queue_address(QUEUE)) == list(range(3000))
+    moved = trio.run(take_again_and_again)
+    assert moved + trio.run(drained, rabbitmq4.url, queue_address(QUEUE)) == list(range(3000))
 
 
 def test_batch_that_is_still_there_does_not_go_back_once_more(rabbitmq4: Broker) -> None:
