@@ -28,8 +28,8 @@ from .amqp10.peer.transaction import Transaction as AsyncTransaction
 from .bridges.asyncio_bridge import Bridge, Opened, OpenedSender, Opening, dialled, guest_mode, inner_of
 from .bridges.asyncio_management_generated import RemoteListing, RemoteManagement
 from .bridges.browsing import open_browser
+from .bridges.connection_changes import ChangesInTrio
 from .bridges.portal import within
-from .bridges.watching import Watched
 from .net.option_signatures import takes, takes_on
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class Changes:
 
     def __init__(self, bridge: Bridge, make: Callable[[], AsyncChanges]) -> None:
         self._bridge = bridge
-        self._watched = Watched(bridge.portal, make)
+        self._changes = ChangesInTrio(bridge.portal, make)
 
     def __aiter__(self) -> Self:
         return self
@@ -161,9 +161,9 @@ class Changes:
         Cancelled: no change is lost.
         """
         try:
-            found = await self._bridge.run(self._watched.next, self._watched.put_back)
+            found = await self._bridge.run(self._changes.next, self._changes.put_back)
         except trio.ClosedResourceError:
-            found = self._watched.rest()
+            found = self._changes.rest()
         if found is None:
             raise StopAsyncIteration
         return found

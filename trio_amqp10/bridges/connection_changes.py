@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .portal import Portal
 
 
-class Watched:
+class ChangesInTrio:
     """An iterator in trio.
 
     It is made and dropped in trio's thread, which alone may change the set of iterators.

@@ -111,7 +111,7 @@ def stand_still_until(condition: Callable[[], bool]) -> None:
 
 
 def inner_changes(changes: aio.Changes) -> Any:
-    return changes._watched._made[0][0]
+    return changes._changes._made[0][0]
 
 
 def test_iterator_is_dropped_in_the_thread_of_trio() -> None:
