@@ -47,14 +47,16 @@ def check_range(name: str, value: float | None, least: float, most: float = inf)
         raise LocalProtocolError(f"{name}={value!r}: expected {expected}")
 
 
-def check_time_limit(name: str, seconds: float | None) -> None:
-    """Check that a time limit is None or more than 0: in no time nothing can be done.
+def check_time_limits(options: Any, *names: str) -> None:
+    """Check that each of these fields is None or more than 0, to leave some time.
 
     Raises:
-        LocalProtocolError: it is not.
+        LocalProtocolError: one is not.
     """
-    if seconds is not None and not seconds > 0:
-        raise LocalProtocolError(f"{name}={seconds!r}: expected seconds above 0, or None for any time")
+    for name in names:
+        seconds = getattr(options, name)
+        if seconds is not None and not seconds > 0:
+            raise LocalProtocolError(f"{name}={seconds!r}: expected seconds above 0, or None for any time")
 
 
 def check_ranges(options: Any, ranges: Mapping[str, tuple[float, ...]]) -> None:

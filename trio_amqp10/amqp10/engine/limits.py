@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
-from trio_amqp10.core.number_fields import check_numbers, check_ranges, check_time_limit
+from trio_amqp10.core.number_fields import check_numbers, check_ranges, check_time_limits
 
 _RANGES: Final[dict[str, tuple[int, ...]]] = {
     "channel_max": (0, 0xFFFF),
@@ -88,8 +88,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_numbers(self)
-        for name in ("handshake_timeout", "header_timeout", "layer_timeout"):
-            check_time_limit(name, getattr(self, name))
+        check_time_limits(self, "handshake_timeout", "header_timeout", "layer_timeout")
         check_ranges(self, _RANGES)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from trio_amqp10.amqp_fast.wire.frames import FRAME_MIN
 from trio_amqp10.core.answer_deadlines import ANSWER_TIMEOUT
-from trio_amqp10.core.number_fields import check_numbers, check_ranges, check_time_limit
+from trio_amqp10.core.number_fields import check_numbers, check_ranges, check_time_limits
 
 _INTEGER_MAX = 0x7FFFFFFF
 
@@ -65,5 +65,5 @@ class Limits:
         for name, value, least, most in ranges:
             if not least <= value <= most:
                 raise ValueError(f"{name}={value}: expected {least} to {most}")
-        check_time_limit("handshake_timeout", self.handshake_timeout)
+        check_time_limits(self, "handshake_timeout")
         check_ranges(self, {"write_buffer": (1,)})
