@@ -329,14 +329,14 @@ class Topic(Node):
             if committing and journal is not None:
                 journal.after(partial(self._end_after_commit, subscription))
             else:
-                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED.value, self._too_far())
+                self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
         held.weight = None
         return subscription.stores(content)
 
     def _end_after_commit(self, subscription: Subscription, failure: StoreError | None) -> None:
         """End a subscription that missed a message of a transaction, if that is committed."""
         if failure is None and self.subscriptions.get(subscription.subscription_terms.key) is subscription:
-            self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED.value, self._too_far())
+            self._end(subscription, Condition.RESOURCE_LIMIT_EXCEEDED, self._too_far())
 
     def _too_far(self) -> str:
         return f"more than max_backlog={self.max_backlog} messages behind {self.address!r}"
@@ -416,7 +416,7 @@ class Topic(Node):
                 subscription_terms.key in self.subscriptions
                 and there.subscription_terms.selection != subscription_terms.selection
             ):
-                self._end(there, Condition.RESOURCE_DELETED.value, "subscribed again, with another filter")
+                self._end(there, Condition.RESOURCE_DELETED, "subscribed again, with another filter")
         subscription = self.subscriptions.get(subscription_terms.key)
         if subscription is None:
             queue_store = self._stored(subscription_terms)
@@ -471,7 +471,7 @@ class Topic(Node):
         ):
             return
         if outlet.final or not subscription.subscription_terms.lasting:
-            self._end(subscription, Condition.RESOURCE_DELETED.value, "the last subscriber has left")
+            self._end(subscription, Condition.RESOURCE_DELETED, "the last subscriber has left")
         else:
             subscription.expires_at = self._clock.now() + subscription.subscription_terms.lasting
             self._deadline_timer.schedule(subscription.expires_at)
@@ -500,7 +500,7 @@ class Topic(Node):
             now = self._clock.now()
             for each in waiting:
                 if each.expires_at is not None and each.expires_at <= now:
-                    self._end(each, Condition.RESOURCE_DELETED.value, "the subscription has expired")
+                    self._end(each, Condition.RESOURCE_DELETED, "the subscription has expired")
 
     def _next_end(self) -> float:
         return min(
@@ -513,7 +513,7 @@ class Topic(Node):
         del self.subscriptions[subscription.subscription_terms.key]
         self._erase(subscription)
         for outlet in list(subscription.outlets):
-            self.attempt(outlet, outlet.close, condition, description)
+            self.attempt(outlet, outlet.close, str(condition), description)
         self.past.update(subscription.totals())
         subscription.close()
         self._on_room()
