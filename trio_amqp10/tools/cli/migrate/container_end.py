@@ -237,9 +237,7 @@ class ContainerEnd:
             raise CommandError(f"{self.name}: {refusal_text(fault)}") from None
         kept = {rule: getattr(queue.rules, rule) for rule in _KEPT}
         rules = {rule: value for rule, value in kept.items() if value is not None}
-        if queue.durable:
-            rules["durable"] = True
-        await self.management.create_queue(staging.address, **rules)
+        await self.management.create_queue(staging.address, durable=queue.durable, **rules)
 
     async def move(self, source: str, target: str, count: int | None = None) -> int:
         """Move ready messages, each exactly once; return how many.
@@ -281,7 +279,7 @@ class ContainerEnd:
         address = looks_address(staging.queue)
         if await self.figures(address) is None:
             status = await self.management.queue(staging.address)
-            await self.management.create_queue(address, **({"durable": True} if status.durable else {}))
+            await self.management.create_queue(address, durable=status.durable)
         async with self.connection.open_sender(address) as sender:
             await sender.send(amqp.Message(durable=True))
 
