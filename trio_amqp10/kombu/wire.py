@@ -273,7 +273,7 @@ class Wire(Opened[AsyncConnection]):
         """Raise the exception that ended the connection, or a link to consume from."""
         if self._failure is not None:
             self.is_loss_known = True
-            raise fresh_copy(self._failure)
+        self.check_outcome()
 
     def check_outcome(self) -> None:
         """Raise as ``check``, for an outcome: programs only log this one, and consume on."""
