@@ -170,7 +170,7 @@ def may_ask(claims: Iterable[Claim], address: str) -> bool:
 
 
 def _rights(action: str, address: str | None) -> tuple[str, ...]:
-    """Return the rights of which one is enough for an action.
+    """Return the rights for an action: one of them is enough.
 
     To send to an entity is no right to know its subscriptions, consumer groups or dead letters: they take no messages.
     """
