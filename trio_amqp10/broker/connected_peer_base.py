@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .rights.guard import Guard
     from .rights.quotas import Account
     from .rights.rights_holder import SolePolicy
+    from .stores.group_commit import Journal
 
 _log = logging.getLogger("trio_amqp10.container")
 
@@ -90,6 +91,11 @@ class ConnectedPeerBase(TaskRunner):
     def turns(self) -> Turns:
         """The turns that long work is divided into."""
         return self._container.clock.turns()
+
+    @property
+    def journal(self) -> Journal | None:
+        """Writes the changes of the container; None for a container without a store."""
+        return self._container.journal
 
     @property
     def watermark(self) -> Watermark:

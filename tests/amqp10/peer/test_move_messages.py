@@ -153,6 +153,24 @@ async def test_commit_that_is_under_way_when_the_next_program_begins_doubles_not
     assert sorted(await arrived(target)) == list(range(7))
 
 
+async def test_source_that_dies_before_it_has_written_what_it_settled_doubles_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    store = HeldStore()
+    _, target = containers()
+    source = amqp.Container("source", store=store)
+    source.add_queue("out", durable=True)
+    await fill(source, 6)
+    store.holding = True
+    await move(source, target, 1, batch=3)  # the source dies with what is held
+    store.held.clear()
+    store.holding = False
+    source = amqp.Container("source", store=store)
+    source.add_queue("out", durable=True)
+    await move(source, target)
+    assert sorted(await arrived(target)) == list(range(6))
+
+
 async def test_message_without_an_id_is_not_moved(autojump_clock: MockClock) -> None:
     source, target = containers()
     async with source.connect() as conn, conn.open_sender("out") as sender:

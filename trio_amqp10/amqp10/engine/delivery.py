@@ -17,6 +17,7 @@ from .outcomes import OUTCOMES, is_refusal, is_terminal
 from .unsettled_map import MAX_TAG
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from enum import Enum
 
     from trio_amqp10.amqp10.spec.transport import Attach
@@ -101,6 +102,10 @@ class SendingLink(Protocol):
 
     def permitted(self, state: Any) -> Any:
         """Return ``state``, or the outcome that replaces a forbidden one (3.5.3)."""
+        ...
+
+    def record_outcome(self, delivery: OutgoingDelivery, then: Callable[[], object]) -> None:
+        """Store the outcome of a delivery, or its effect, then call ``then``."""
         ...
 
     def fail(self, fault: RemoteProtocolError) -> None:

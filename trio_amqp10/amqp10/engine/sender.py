@@ -26,10 +26,12 @@ from .states import LinkState
 from .tag_uniqueness import MADE_SIZE, ChosenTags, check_tag
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .delivery import OutgoingDelivery
     from .sender_resume import Resending
     from .session_core import SessionCore
-    from .unsettled_state import SenderTerminus
+    from .unsettled_state import OutcomeStore, SenderTerminus
 
 _ATTACHED = LinkState.ATTACHED
 
@@ -49,6 +51,8 @@ class SenderLink(Link):
         watch_unsettled: whether to wake the owner when ``unsettled`` falls to zero.
         waiting: whether the owner waits until the link is sendable.
         outcomes: the names of the outcomes that our source permits; None for all (3.5.3).
+        outcome_store: stores the effect of outcomes before the deliveries are settled, for a terminus that has no
+            ``unsettled_store``, or for none; or None.
         confirms: whether the watcher of a delivery, and not this link, settles it after the outcome of a receiver
             that settles second. The watcher may settle with another outcome.
         partial: the delivery in progress, or None.
@@ -71,6 +75,7 @@ class SenderLink(Link):
         "available",
         "confirms",
         "in_doubt",
+        "outcome_store",
         "outcomes",
         "partial",
         "resending",
@@ -94,6 +99,7 @@ class SenderLink(Link):
         self.watch_unsettled: bool = False
         self.waiting: bool = False
         self.outcomes: frozenset[str] | None = None
+        self.outcome_store: OutcomeStore | None = None
         self.confirms: bool = False
         self._always_settled: bool | None = None
         self._first_count = 0
@@ -158,6 +164,28 @@ class SenderLink(Link):
         The source of the peer's attach is only its wish: the sender has authority over the source (2.6.3).
         """
         return getattr(self.source, "default_outcome", None) or RELEASED
+
+    def record_outcome(self, delivery: OutgoingDelivery, then: Callable[[], object]) -> None:
+        """Store the outcome of a delivery, or its effect; then call ``then``.
+
+        ``then`` settles. After our settlement the receiver forgets the delivery, and cannot send its outcome again (2.6.12).
+        """
+        terminus = self.terminus
+        if terminus is not None and terminus.unsettled_store is not None:
+            terminus.record_outcome(delivery.tag, delivery.word, then)
+        elif self.outcome_store is not None:
+            self.outcome_store.record_outcome(delivery, then)
+        else:
+            then()
+
+    def after_outcomes(self, then: Callable[[], object]) -> None:
+        """Call ``then`` once all outcomes so far are stored."""
+        store = None if self.terminus is None else self.terminus.unsettled_store
+        waited_for = self.outcome_store if store is None else store
+        if waited_for is None:
+            then()
+        else:
+            waited_for.after(then)
 
     def on_flow(self, flow: Flow) -> None:
         self.tally()

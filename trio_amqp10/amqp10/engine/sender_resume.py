@@ -75,21 +75,17 @@ def resume_sender(link: SenderLink, terminus: SenderTerminus) -> None:
         link.resending = resending = Resending(link, terminus, steps)
         # The receiver forgets a delivery as soon as it reads that we know its outcome, so outcomes are
         # stored first.
-        if terminus.unsettled_store is None:
-            resending.begin()
-        else:
-            _take_outcomes(link, terminus, steps)
-            terminus.unsettled_store.after(resending.begin)
+        _take_outcomes(link, steps)
+        link.after_outcomes(resending.begin)
 
 
-def _take_outcomes(link: SenderLink, terminus: SenderTerminus, steps: deque[tuple[Sent, Any]]) -> None:
+def _take_outcomes(link: SenderLink, steps: deque[tuple[Sent, Any]]) -> None:
     """Store the outcomes in the receiver's map, before anything is sent about them."""
-    assert terminus.unsettled_store is not None
     for sent, theirs in steps:
         there = final(theirs)
         if there is not None and final(sent.delivery.state) is None:
             sent.delivery.state = link.permitted(there)
-            terminus.unsettled_store.record_outcome(sent.delivery.tag, sent.delivery.state, lambda: None)
+            link.record_outcome(sent.delivery, lambda: None)
 
 
 def _settle(link: SenderLink, terminus: SenderTerminus, sent: Sent) -> None:

@@ -490,14 +490,7 @@ class Settlement:
         elif rank is Rank.OUTCOME and not link.confirms:
             # The receiver settles second and waits for our settlement. (An outcome in a transaction is not final
             # before the discharge: the coordinator settles it then, 4.4.2.)
-            if link.terminus is None:
-                self.settle_outgoing(delivery)
-            else:
-                # The outcome must be stored first: after our settlement the receiver forgets it, and cannot
-                # send it again.
-                link.terminus.record_outcome(
-                    delivery.tag, delivery.word, partial(self._settle_if_held, delivery)
-                )
+            link.record_outcome(delivery, partial(self._settle_if_held, delivery))
         if delivery.watcher is not None:
             self._context.touch(delivery.watcher)
 

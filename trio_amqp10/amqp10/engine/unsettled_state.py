@@ -136,6 +136,18 @@ class UnsettledStore(Protocol):
         ...
 
 
+class OutcomeStore(Protocol):
+    """Stores the effect of outcomes, where deliveries end with the process."""
+
+    def record_outcome(self, delivery: OutgoingDelivery, then: Callable[[], object]) -> None:
+        """Store the effect of a delivery's outcome; then call ``then``, which settles."""
+        ...
+
+    def after(self, then: Callable[[], object]) -> None:
+        """Call ``then`` once everything so far is stored."""
+        ...
+
+
 class Sent:
     """A message that a sender may have to send again."""
 

@@ -166,13 +166,19 @@ class DeliveryWatch:
         delivery.watcher = None
         self._finish()
 
-    def finish_now(self) -> None:
+    def finish_in_commit(self) -> bool:
         """Report the outcome now, so that its effect is part of the commit under way.
 
         The container settles the delivery after that commit is written.
+
+        Returns:
+            False if the store does not have the message, or a transaction decides: nothing was done.
         """
+        if self.record is None or self.work is not None:
+            return False
         self.delivery.watcher = None
         self._finish(confirming=True)
+        return True
 
     def _finish(self, *, released: bool = False, confirming: bool = False) -> RefusedError | None:
         """Report the outcome to the lease; return the refusal of the node, if any."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from trio_amqp10.broker.nodes.node import Node, Owner, RefusedError
     from trio_amqp10.broker.nodes.watermark import Watermark
     from trio_amqp10.broker.rights.guard import Guard
+    from trio_amqp10.broker.stores.group_commit import Journal
     from trio_amqp10.broker.transactions import Transaction
     from trio_amqp10.net.engine_interface import Wakeable
 
@@ -84,6 +85,11 @@ class LinkPeer(Peer, Protocol):
     @property
     def owner(self) -> Owner:
         """The owner of subscriptions and termini that outlast the connection."""
+        ...
+
+    @property
+    def journal(self) -> Journal | None:
+        """Writes the changes of the container; None for a container without a store."""
         ...
 
     @property

@@ -397,8 +397,7 @@ class OutletStore(_DeliveryStore):
         """
         sent = self._terminus.unsettled.get(tag)
         watch = None if sent is None else sent.delivery.watcher
-        if tag in self._tags and isinstance(watch, DeliveryWatch) and watch.work is None:
-            watch.finish_now()
+        if tag in self._tags and isinstance(watch, DeliveryWatch) and watch.finish_in_commit():
             self.drop(tag)
             self.after(then)
         else:

@@ -95,6 +95,8 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         self._pending_sends: PendingSends | None = None
         self._sender: Sender | None = None
         link.confirms = node.may_refuse_outcomes
+        if peer.journal is not None:
+            link.outcome_store = self
         link.accepted = []
 
     def _enter_node(self) -> None:
@@ -428,6 +430,32 @@ class SenderOutlet(LinkEnd["SenderLink"]):
     def report(self, delivery: OutgoingDelivery, lease: Lease) -> None:
         """Report the outcome of a delivery to the lease of its message (3.4)."""
         report_outcome(lease, self._final(delivery.state))
+
+    def record_outcome(self, delivery: OutgoingDelivery, then: Callable[[], object]) -> None:
+        """See ``OutcomeStore.record_outcome``.
+
+        The effect on a stored message is written, so that the message does not come again after a restart.
+        """
+        watch = delivery.watcher
+        if isinstance(watch, DeliveryWatch) and watch.finish_in_commit():
+            self.after(then)
+        else:
+            then()
+
+    def after(self, then: Callable[[], object]) -> None:
+        """See ``OutcomeStore.after``.
+
+        If the store fails, the link is detached: what has become of the deliveries is not known.
+        """
+
+        def done(failure: StoreError | None) -> None:
+            if failure is None:
+                then()
+            else:
+                self.suspend(*error_for_peers(failure))
+
+        assert self.peer.journal is not None
+        self.peer.journal.after(done)
 
     def lose(self, lease: Lease) -> None:
         """Report an unknown outcome: the default-outcome of the source counts (3.5.3).
