@@ -172,6 +172,7 @@ soak: $(VENV)/.test ## kill containers and cut transports, KILLS times, and coun
 	$(BIN)/python -m tests.soak.account --seeds $(SEEDS)
 	$(BIN)/python -m tests.soak.comebacks --breaks $(KILLS)
 	$(BIN)/python -m tests.soak.moves --kills $(KILLS)
+	$(BIN)/python -m tests.soak.moves --kills $(KILLS) --slow 30
 	$(BIN)/python -m tests.soak.migrate --kills $(KILLS)
 
 steady: $(VENV)/.test # load a container for MINUTES, and see that memory, descriptors and tasks do not grow

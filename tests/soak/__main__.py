@@ -32,6 +32,9 @@ def main() -> None:
     parser.add_argument("--senders", type=int, default=4)
     parser.add_argument("--receivers", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--slow", type=float, default=0.0, metavar="MILLISECONDS", help="that each commit of the store waits"
+    )
     add_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -59,6 +62,7 @@ def _plan(arguments: argparse.Namespace) -> kills.Plan:
         senders=arguments.senders,
         receivers=arguments.receivers,
         seed=arguments.seed,
+        slow=arguments.slow,
     )
 
 

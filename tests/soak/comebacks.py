@@ -154,11 +154,13 @@ class Program:
             self._tally.raised.append(repr(failure))
 
 
-async def kill_servers(path: Path, breaks: int, guarantee: Guarantee, seed: int = 0) -> Tally:
-    """Over a process that is killed; ``path`` is where its store is made."""
+async def kill_servers(
+    path: Path, breaks: int, guarantee: Guarantee, seed: int = 0, slow: float = 0.0
+) -> Tally:
+    """Over a process that is killed; ``path`` is where its store is made, each commit of which waits ``slow`` milliseconds."""
     chance = random.Random(seed)
     tally = Tally(guarantee)
-    server = Server(path)
+    server = Server(path, slow=slow)
     await server.start()
 
     async def breaking() -> None:
@@ -202,11 +204,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--breaks", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--slow", type=float, default=0.0, metavar="MILLISECONDS")
     add_option(parser)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         tallies = [
-            trio.run(kill_servers, Path(folder) / guarantee, arguments.breaks, guarantee, arguments.seed)
+            trio.run(
+                *(kill_servers, Path(folder) / guarantee),
+                *(arguments.breaks, guarantee, arguments.seed, arguments.slow),
+            )
             for guarantee in GUARANTEES
         ]
     tallies.append(trio.run(cut_transports, arguments.breaks, arguments.seed))

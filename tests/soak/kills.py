@@ -29,7 +29,6 @@ import itertools
 import math
 import random
 import signal
-import sys
 from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +36,8 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 
 import trio_amqp10 as amqp
+
+from .slow_store import amqp10
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -58,6 +59,7 @@ class Plan:
         least, most: seconds between two kills.
         stock: messages that are in each queue before the first kill, which each later life reads page by page.
         seed: of the times of the kills, and of what they hit.
+        slow: milliseconds that each commit of the store waits, on average.
     """
 
     kills: int
@@ -68,6 +70,7 @@ class Plan:
     most: float = 1.5
     stock: int = 0
     seed: int = 0
+    slow: float = 0.0
 
 
 @dataclass
@@ -173,19 +176,21 @@ def body_of(name: str) -> bytes:
 
 
 class Server:
-    """``amqp10 serve`` on one port and one file, killed and started again; ``options`` are more of the command's."""
+    """``amqp10 serve`` on one port and one file, killed and started again; ``options`` are more of the command's.
 
-    def __init__(self, path: Path, *options: str) -> None:
+    Each commit of its store waits ``slow`` milliseconds, on average.
+    """
+
+    def __init__(self, path: Path, *options: str, slow: float = 0.0) -> None:
         self._path = path
+        self._slow = slow
         self._options = options
         self._process: trio.Process | None = None
         self.url = "amqp://127.0.0.1:0"
 
     async def start(self) -> None:
         command = [
-            sys.executable,
-            "-m",
-            "trio_amqp10",
+            *amqp10(self._slow),
             "serve",
             "--listen",
             self.url,
@@ -333,7 +338,7 @@ async def run(path: Path, plan: Plan) -> Tally:
     """Load, kill, start again, drain, and count; ``path`` is where the store is made."""
     chance = random.Random(plan.seed)
     tally = Tally()
-    server = Server(path)
+    server = Server(path, slow=plan.slow)
     await server.start()
     load = Load(server, tally)
     code: int | None = None

@@ -313,7 +313,7 @@ async def run(path: Path, dialect: str, plan: Plan, pika: bool = False) -> Tally
     tally = Tally()
     made = DIALECTS[dialect]
     queues = [] if made.declares else [option for name in QUEUES for option in ("--queue", name)]
-    server = Server(path, "--dialect", dialect, *queues)
+    server = Server(path, "--dialect", dialect, *queues, slow=plan.slow)
     await server.start()
     load = made(server, tally)
     try:

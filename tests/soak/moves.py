@@ -1,7 +1,8 @@
 """Are messages moved between two containers exactly once when each of the three programs is killed?
 
 ``python -m tests.soak.moves --kills N``: two ``amqp10 serve --store``, and a program that calls ``move_messages`` again whenever it is lost. A sender
-fills the source; SIGKILL hits one of the three at random moments. At the end the target is drained and counted: lost and doubled have to be 0.
+fills the source; SIGKILL hits one of the three at random moments. At the end the target is drained and counted: lost and doubled have to be 0. With
+``--slow MILLISECONDS`` each commit of a store waits so long, on average.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ import trio
 
 import trio_amqp10 as amqp
 from tests.ports import free_port
+
+from .slow_store import amqp10
 
 LOSSES = (amqp.AmqpError, OSError, trio.BrokenResourceError, trio.ClosedResourceError, trio.TooSlowError)
 
@@ -43,7 +46,7 @@ class Program:
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", *self._arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self._arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     def check(self) -> None:
@@ -90,19 +93,19 @@ async def drained(url: str, address: str) -> Counter[str]:
         await trio.sleep(0.1)
 
 
-async def run(kills: int, seed: int) -> tuple[int, list[str], list[str]]:
+async def run(kills: int, seed: int, slow: float) -> tuple[int, list[str], list[str]]:
     """How many were moved, those that were accepted and are not there, and those that came twice."""
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         source, target = (f"amqp://127.0.0.1:{free_port()}" for _ in range(2))
-        serve = ("trio_amqp10", "serve", "--listen")
+        serve = (*amqp10(slow), "serve", "--listen")
         programs = [
             Program(*serve, source, "--store", str(Path(folder, "a")), "--queue", "out"),
             Program(
                 *(*serve, target, "--store", str(Path(folder, "b")), "--queue", "in"),
                 *("--queue", "moved,exclusive"),
             ),
-            Program("tests.soak.moves", "--mover", source, target),
+            Program(sys.executable, "-m", "tests.soak.moves", "--mover", source, target),
         ]
         try:
             accepted: list[str] = []
@@ -151,11 +154,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.soak.moves", description=__doc__)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--slow", type=float, default=0.0, metavar="MILLISECONDS")
     parser.add_argument("--mover", nargs=2, metavar="URL", help="be the program in the middle")
     options = parser.parse_args()
     if options.mover:
         trio.run(move, *options.mover)
-    moved, missing, doubled = trio.run(run, options.kills, options.seed)
+    moved, missing, doubled = trio.run(run, options.kills, options.seed, options.slow)
     assert moved, "nothing was moved"
     print(
         f"seed {options.seed}: {options.kills} kills, {moved} moved, {len(missing)} lost, {len(doubled)} doubled"
