@@ -415,6 +415,14 @@ class Pump:
         while not self._idle and not self.finished.is_set():
             await self._flushed.wait()
 
+    async def all_woken(self) -> None:
+        """Wait until every object that was touched has been woken.
+
+        Cancelled: they are woken anyway.
+        """
+        while self._rest is not None:
+            await self._flushed.wait()
+
     def feed(self, call: Callable[..., None], *args: Any) -> None:
         """Make a call of the engine that may fail because of the peer, then settle."""
         if self._taps and args and call == self._engine.receive_slice:
@@ -480,6 +488,8 @@ class Pump:
                 self.settle()
         except Exception as bug:
             self._break(bug)
+        if self._rest is None:
+            self._flushed.wake()
 
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:

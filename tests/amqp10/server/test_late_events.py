@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +17,7 @@ from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.broker.nodes.relay import Feed, Relay
 from trio_amqp10.container import Container
 from trio_amqp10.core.errors import LocalProtocolError
+from trio_amqp10.net.read_turns import ReadTurns
 
 
 def no_errors(caplog: pytest.LogCaptureFixture) -> bool:
@@ -148,3 +150,67 @@ class HeldMessages:
 
     def release(self) -> None:
         raise LocalProtocolError("its link is gone")
+
+
+LINKS = 30
+
+
+async def send_on_many_links(conn: amqp.Connection, address: str) -> None:
+    """One message on each of many links, settled, in one write."""
+    async with AsyncExitStack() as links:
+        senders = [
+            await links.enter_async_context(conn.open_sender(address, guarantee="at-most-once"))
+            for _ in range(LINKS)
+        ]
+        for sender in senders:
+            await sender.wait_sendable()
+        for sender in senders:
+            await sender.send("x")
+        await conn.aclose()
+
+
+def never_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After each link the turn is over: the next link has another one."""
+    monkeypatch.setattr(ReadTurns, "is_over", lambda _: True)
+
+
+@pytest.mark.parametrize("dialect", ["1.0", "1.0-draft-2010"])
+@pytest.mark.parametrize("kind", ["function", "consumer"])
+async def test_messages_that_come_in_one_read_with_the_close_are_handled(
+    kind: str, dialect: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    container, handled = Container(), 0
+
+    async def handle(_: Any) -> None:
+        nonlocal handled
+        handled += 1
+
+    getattr(container, kind)("n")(handle)
+    async with container.connect(dialect=dialect) as conn:
+        never_in_time(monkeypatch)
+        await send_on_many_links(conn, "n")
+    await wait_all_tasks_blocked()
+    assert handled == LINKS
+    assert no_errors(caplog)
+
+
+async def test_message_that_is_read_after_the_end_of_its_connection_is_given_to_nobody(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    container, handled = Container(), 0
+
+    @container.consumer("n")
+    async def handle(_: amqp.Delivery) -> None:
+        nonlocal handled
+        handled += 1
+
+    async with container.connect() as conn, conn.open_sender("n") as sender:
+        [peer] = container.connected
+        async with trio.open_nursery() as ended:
+            pass
+        peer.nursery, nursery, peer.open = ended, peer.nursery, False
+        delivery = await sender.transmit("x")
+        await wait_all_tasks_blocked()
+        assert (handled, delivery.state) == (0, None)
+        peer.nursery, peer.open = nursery, True
+    assert no_errors(caplog)

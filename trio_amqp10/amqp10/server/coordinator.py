@@ -200,8 +200,6 @@ class Coordinator(Node):
     # -- declare (4.2) ----------------------------------------------------------------------
 
     def _declare(self, inlet: ControlInlet, request: Delivery, declare: Declare) -> None:
-        if not self.peer.open:
-            return  # It was read after the end of the connection: the peer gets no answer, and cannot end the transaction.
         if declare.global_id is not None:
             self._refuse(
                 inlet,

@@ -257,7 +257,8 @@ class ReceiverInlet(LinkEnd["ReceiverLink"]):
                 return  # A settled delivery of an unknown transaction has ended the link.
             if link.credit + len(link.queue) <= self._window.half:
                 self._top_up()
-            self._node.on_arrivals(self)
+            if self.peer.open:  # If not, this was read after the end of the connection.
+                self._node.on_arrivals(self)
             if link.queue:
                 self._weigh()
             if link.state is not _ATTACHED:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from trio_amqp10.amqp10.peer.connection import Connection
 
 _PAIRS: Final = "LINK_PAIR_V1_0"
+_LATE: Final = 5.0
+"""Seconds, at most, to wake links that had received something at the end."""
 
 
 class Amqp10:
@@ -76,11 +78,7 @@ class Amqp10:
         try:
             async with trio.open_nursery() as nursery:
                 try:
-                    self._container.enter(conversation, nursery)
-                    links = connection.incoming_links()  # Links wait here until the peer has permission.
-                    await conversation.guard.check("open", None)
-                    async for link in links:
-                        conversation.admit(link)
+                    await self._serve_links(connection, conversation, nursery)
                 except RefusedError as refusal:
                     await connection.aclose(_error_of(refusal))
                 except Exception as lost:
@@ -94,6 +92,20 @@ class Amqp10:
                 raise loss
             finally:
                 del loss  # Its traceback refers to this frame: break the cycle.
+
+    async def _serve_links(
+        self, connection: Connection, conversation: Amqp10Connection, nursery: trio.Nursery
+    ) -> None:
+        """Serve the links until the connection is over, and they have had all of it."""
+        self._container.enter(conversation, nursery)
+        links = connection.incoming_links()  # Links wait here until the peer has permission.
+        await conversation.guard.check("open", None)
+        try:
+            async for link in links:
+                conversation.admit(link)
+        finally:
+            with trio.move_on_after(_LATE, shield=True):
+                await connection.pump.all_woken()
 
     def _conversation(self, connection: Connection) -> Amqp10Connection:
         """Return the object that serves this connection; create it once."""
