@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from trio_amqp10.container import Queue
 
 if TYPE_CHECKING:
@@ -19,6 +21,18 @@ async def two(container: Container) -> AsyncGenerator[tuple[amqp.Connection, amq
     """Two connections to one container."""
     async with container.connect() as one, container.connect() as other:
         yield one, other
+
+
+@asynccontextmanager
+async def served_no_more(container: Container) -> AsyncGenerator[None]:
+    """What the only connection reads in the body is read after its end: its tasks are over, so that no more can begin."""
+    peer: Any
+    [peer] = container.connected
+    async with trio.open_nursery() as ended:
+        pass
+    nursery, peer.nursery, peer.open = peer.nursery, ended, False
+    yield
+    peer.nursery, peer.open = nursery, True
 
 
 async def fill(conn: amqp.Connection, address: str, *messages: Any) -> None:

@@ -172,7 +172,6 @@ class Pump:
         "_due",
         "_ended_at",
         "_engine",
-        "_flushed",
         "_had_last_words",
         "_held_back",
         "_idle",
@@ -180,6 +179,7 @@ class Pump:
         "_nursery",
         "_on_event",
         "_on_over",
+        "_progress",
         "_reader",
         "_reading",
         "_rest",
@@ -235,7 +235,9 @@ class Pump:
         self._awaits_eof: Callable[[], bool] | None = getattr(engine, "awaits_eof", None)
         self._held_back = False  # the reader waits in ``_brake``, because the engine wants no data
         self._brake = Waiter()
-        self._flushed = Waiter()
+        self._progress = (
+            Waiter()
+        )  # for tasks that wait until all is written, all is read, or all objects are woken
         self._sleeper = Waiter()
         self._socket: PolledSocket | None = None  # None: the stream needs tasks to be read and written
         self._unsent: bytes = b""  # octets of a write for which the socket had no room
@@ -333,7 +335,7 @@ class Pump:
         elif self._socket is not None:
             self._socket.unwatch()
             self._reading = False
-            self._flushed.wake()
+            self._progress.wake()
 
     def _resume(self, patience: float) -> None:
         """Start a writer if there is none."""
@@ -413,7 +415,7 @@ class Pump:
     async def flushed(self) -> None:
         """Wait until all octets of the engine are written, or the pump is finished."""
         while not self._idle and not self.finished.is_set():
-            await self._flushed.wait()
+            await self._progress.wait()
 
     async def all_woken(self) -> None:
         """Wait until every object that was touched has been woken.
@@ -421,7 +423,7 @@ class Pump:
         Cancelled: they are woken anyway.
         """
         while self._rest is not None:
-            await self._flushed.wait()
+            await self._progress.wait()
 
     def feed(self, call: Callable[..., None], *args: Any) -> None:
         """Make a call of the engine that may fail because of the peer, then settle."""
@@ -489,7 +491,7 @@ class Pump:
         except Exception as bug:
             self._break(bug)
         if self._rest is None:
-            self._flushed.wake()
+            self._progress.wake()
 
     def _fail(self, failure: BaseException) -> None:
         if self.failure is None:
@@ -556,7 +558,7 @@ class Pump:
                 self._reader = None
             else:
                 self._reading = False
-                self._flushed.wake()
+                self._progress.wake()
 
     async def _read_all(self) -> bool:
         """Read to the end of the stream; return True if the poller reads on instead."""
@@ -659,7 +661,7 @@ class Pump:
                 while self._rest is not None:  # wake all now; each may leave long work to later turns
                     self._settle_rest()
                 self.finished.set()
-                self._flushed.wake()
+                self._progress.wake()
                 self._on_over()
                 self._let_go()
                 self._turn.charge(began)
@@ -733,7 +735,7 @@ class Pump:
     def _rest_until(self, due: float) -> None:
         """Note that all is written; a writer starts at ``due``, if none did before."""
         self._idle = True
-        self._flushed.wake()
+        self._progress.wake()
         self._due = due
         self._schedule(due)
 
@@ -743,7 +745,7 @@ class Pump:
         The deadline is the engine's, or ``patience`` seconds from now if that is earlier.
         """
         self._idle = True
-        self._flushed.wake()
+        self._progress.wake()
         self._due = min(self._due_in_engine(), trio.current_time() + patience)
         self._schedule(self._due)
         while not self._woken and trio.current_time() < self._due:
@@ -826,7 +828,7 @@ class Pump:
                 except Exception:
                     return  # the stream has failed already
             while self._reading:
-                await self._flushed.wait()
+                await self._progress.wait()
 
     async def _close_stream(self) -> None:
         """Close the stream: in order, or by force if it failed or the pump must stop.
@@ -839,7 +841,7 @@ class Pump:
                     await trio.aclose_forcefully(self._stream)
                     return
                 while self._reading:  # it is cancelled already; closing a layer may need to read
-                    await self._flushed.wait()
+                    await self._progress.wait()
                 await self._stream.aclose()
             # The time may be up while it waits for the reader, with the stream still open.
             if patience.cancelled_caught:

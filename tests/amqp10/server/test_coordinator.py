@@ -10,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
-from tests.container.helpers import bodies, fill, queue_of, two
+from tests.container.helpers import bodies, fill, queue_of, served_no_more, two
 from trio_amqp10.amqp10.spec.messaging import ACCEPTED
 from trio_amqp10.amqp10.spec.transactions import Declare, Declared, Discharge
 from trio_amqp10.testing import open_container
@@ -404,17 +404,12 @@ async def test_nothing_is_acquired_in_a_transaction_that_timed_out(autojump_cloc
 
 
 async def test_declare_after_the_end_of_its_connection_begins_nothing(autojump_clock: Any) -> None:
-    """What was read late: the tasks of the connection have ended, so that no more can begin."""
     container = amqp.Container(transaction_timeout=1)
     async with container.connect() as conn, control_of(conn) as control:
-        [peer] = container.connected
-        async with trio.open_nursery() as ended:
-            pass
-        peer.nursery, nursery, peer.open = ended, peer.nursery, False
-        with trio.move_on_after(10) as waiting:
-            await control.declare()
+        async with served_no_more(container):
+            with trio.move_on_after(10) as waiting:
+                await control.declare()
         assert waiting.cancelled_caught
-        peer.nursery, peer.open = nursery, True
 
 
 class Fragile(amqp.Node):

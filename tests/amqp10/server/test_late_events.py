@@ -12,6 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
+from tests.container.helpers import served_no_more
 from trio_amqp10.amqp10.server.native_message import content_of_message
 from trio_amqp10.amqp10.spec.transactions import TransactionalState
 from trio_amqp10.broker.nodes.relay import Feed, Relay
@@ -205,12 +206,8 @@ async def test_message_that_is_read_after_the_end_of_its_connection_is_given_to_
         handled += 1
 
     async with container.connect() as conn, conn.open_sender("n") as sender:
-        [peer] = container.connected
-        async with trio.open_nursery() as ended:
-            pass
-        peer.nursery, nursery, peer.open = ended, peer.nursery, False
-        delivery = await sender.transmit("x")
-        await wait_all_tasks_blocked()
+        async with served_no_more(container):
+            delivery = await sender.transmit("x")
+            await wait_all_tasks_blocked()
         assert (handled, delivery.state) == (0, None)
-        peer.nursery, peer.open = nursery, True
     assert no_errors(caplog)

@@ -10,6 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 import trio_amqp10 as amqp
 from tests.broker.nodes.test_message_store import HeldStore, durable, stored
+from tests.container.helpers import fill
 from trio_amqp10.broker.stores import StoreFullError
 
 from .kept_links import lasting
@@ -30,36 +31,20 @@ ENDS: dict[str, Callable[[amqp.Delivery], object]] = {
 }
 
 
-class FailingStore(HeldStore):
-    """Also says that it had no room for what it holds."""
-
-    async def fail_all(self) -> None:
-        self.holding = False
-        for _, done in self.held:
-            done(StoreFullError("no room"))
-        self.held.clear()
-        await wait_all_tasks_blocked()
-
-
-def house(store: FailingStore) -> amqp.Container:
+async def house(store: HeldStore, *messages: amqp.Message) -> amqp.Container:
     container = amqp.Container("house", store=store)
     container.add_queue("q", dead_letter="dead")
     container.add_queue("dead")
+    async with container.connect() as conn:
+        await fill(conn, "q", *messages)
     return container
-
-
-async def fill(container: amqp.Container, *messages: amqp.Message) -> None:
-    async with container.connect() as conn, conn.open_sender("q") as sender:
-        for message in messages:
-            await sender.send(message)
 
 
 @pytest.mark.parametrize("kept", KEPT)
 @pytest.mark.parametrize("end", ENDS)
 async def test_outcome_is_settled_when_the_store_has_its_effect(kept: str, end: str) -> None:
-    store = FailingStore()
-    container = house(store)
-    await fill(container, *map(durable, "abc"))
+    store = HeldStore()
+    container = await house(store, *map(durable, "abc"))
     async with (
         container.connect() as conn,
         conn.open_receiver("q", prefetch=3, **KEPT[kept]) as receiver,
@@ -82,17 +67,14 @@ async def test_outcome_is_settled_when_the_store_has_its_effect(kept: str, end: 
 @pytest.mark.logs_errors
 @pytest.mark.parametrize("kept", KEPT)
 async def test_outcome_that_could_not_be_stored_is_not_settled(kept: str) -> None:
-    store = FailingStore()
-    container = house(store)
-    await fill(container, durable("a"))
+    store = HeldStore()
+    container = await house(store, durable("a"))
     async with container.connect() as conn:
         receiver = await conn.open_receiver("q", **KEPT[kept]).__aenter__()
         delivery = await receiver.receive()
         await wait_all_tasks_blocked()
-        store.holding = True
+        store.failure = StoreFullError("full")
         delivery.accept()
-        await wait_all_tasks_blocked()
-        await store.fail_all()
         with trio.fail_after(1), pytest.raises(amqp.LinkDetachedError) as detached:
             await delivery.wait_settled()
         assert detached.value.condition == "amqp:resource-limit-exceeded"
@@ -100,9 +82,8 @@ async def test_outcome_that_could_not_be_stored_is_not_settled(kept: str) -> Non
 
 @pytest.mark.parametrize("kept", KEPT)
 async def test_message_that_the_store_never_had_is_settled_at_once(kept: str) -> None:
-    store = FailingStore()
-    container = house(store)
-    await fill(container, amqp.Message("a"))
+    store = HeldStore()
+    container = await house(store, amqp.Message("a"))
     async with container.connect() as conn, conn.open_receiver("q", **KEPT[kept]) as receiver:
         delivery = await receiver.receive()
         await wait_all_tasks_blocked()
@@ -114,9 +95,8 @@ async def test_message_that_the_store_never_had_is_settled_at_once(kept: str) ->
 
 
 async def test_link_that_resumes_is_told_only_what_the_store_has(autojump_clock: MockClock) -> None:
-    store = FailingStore()
-    container = house(store)
-    await fill(container, durable("a"))
+    store = HeldStore()
+    container = await house(store, durable("a"))
     options = lasting(durable=False, store=amqp.MemoryTerminusStore())
     async with container.connect(container_id="program") as conn:
         receiver = await conn.open_receiver("q", **options).__aenter__()

@@ -28,7 +28,7 @@ REQUIREMENTS = [
         "and reads the incoming stream to its end",
         "pump_has_the_peer_read_the_last_words_after_a_fault",
         mutant=Change(
-            "            while self._reading:\n                await self._flushed.wait()\n\n", "\n"
+            "            while self._reading:\n                await self._progress.wait()\n\n", "\n"
         ),
         gap="for a second at most",
     ),

@@ -416,8 +416,7 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         return self._on_stored
 
     def _on_stored(self, failure: StoreError | None) -> None:
-        if failure is not None:
-            # After a restart the rows of its deliveries would be of no link.
+        if failure is not None:  # After a restart, nothing would be known of the link or its deliveries.
             self.suspend(*error_for_peers(failure))
 
     def expire(self) -> None:
@@ -449,10 +448,9 @@ class SenderOutlet(LinkEnd["SenderLink"]):
         """
 
         def done(failure: StoreError | None) -> None:
+            self._on_stored(failure)
             if failure is None:
                 then()
-            else:
-                self.suspend(*error_for_peers(failure))
 
         assert self.peer.journal is not None
         self.peer.journal.after(done)
