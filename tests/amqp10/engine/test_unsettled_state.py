@@ -55,6 +55,29 @@ class Book:
             then()
 
 
+class Effects:
+    """Stores what outcomes do, for deliveries that end with the process; in the same way as its book."""
+
+    def __init__(self, book: Book) -> None:
+        self._book = book
+        self.after = book.after
+
+    def record_outcome(self, delivery: OutgoingDelivery, then: Callable[[], object]) -> None:
+        self._book.record_outcome(delivery.tag, delivery.state, then)
+
+
+def forgetful(
+    book: Book, *deliveries: tuple[bytes, Any], theirs: dict[bytes, Any] | None = None
+) -> tuple[SenderLink, Script]:
+    """As ``sender``, but its deliveries end with the process: the book has what their outcomes do."""
+    session, script = begun()
+    link = session.sender("x")
+    link.outcome_store = Effects(book)
+    if deliveries:
+        link.terminus = remembered(link, *deliveries)
+    return open_to_second(link, script, theirs)
+
+
 def sender(
     book: Book, *deliveries: tuple[bytes, Any], theirs: dict[bytes, Any] | None = None
 ) -> tuple[SenderLink, Script]:
@@ -64,6 +87,13 @@ def sender(
     terminus = remembered(link, *deliveries) if deliveries else SenderTerminus()
     terminus.unsettled_store = book
     link.terminus = terminus
+    return open_to_second(link, script, theirs)
+
+
+def open_to_second(
+    link: SenderLink, script: Script, theirs: dict[bytes, Any] | None
+) -> tuple[SenderLink, Script]:
+    """Attach to a receiver that settles second, which gives credit."""
     link.attach(source=Source(), target=Target(address="q"), snd_settle_mode=SenderSettleMode.UNSETTLED)
     script.expect("attach")
     script << attach("x", 0, role=True, unsettled=theirs, rcv_settle_mode=1)
@@ -116,6 +146,30 @@ def test_sender_settles_when_the_outcome_is_written() -> None:
     book.write()
     script >> expected("disposition", role=False, first=0, settled=True)
     assert book.lines[-1] == ("dropped", bytes(4))
+
+
+def test_sender_without_a_terminus_settles_when_the_effect_of_the_outcome_is_written() -> None:
+    book = Book()
+    link, script = forgetful(book)
+    delivery = link.send(b"one")
+    assert delivery is not None
+    script.expect("transfer")
+    script << disposition(True, 0, settled=False)
+    script.expect_nothing()
+    assert book.lines == [("outcome", bytes(4), Accepted())]
+    book.write()
+    script >> expected("disposition", role=False, first=0, settled=True)
+    assert delivery.settled
+
+
+def test_sender_takes_up_its_link_when_the_effects_of_the_outcomes_are_written() -> None:
+    book = Book()
+    _link, script = forgetful(book, (b"a", None), theirs={b"a": ACCEPTED})
+    script.expect_nothing()
+    assert book.lines == [("outcome", b"a", Accepted())]
+    book.write()
+    script >> expected("transfer", delivery_tag=b"a", settled=False, state=ACCEPTED, resume=True)
+    script >> expected("disposition", role=False, first=0, last=None, settled=True, state=ACCEPTED)
 
 
 def test_sender_says_nothing_of_a_delivery_that_its_link_lost_while_it_was_written() -> None:

@@ -157,8 +157,6 @@ class Resending:
         # outcome there.
         abort = there is None
         settled = abort or link.snd_settle_mode != SenderSettleMode.UNSETTLED
-        if ours is None:
-            delivery.state = link.permitted(there)
         link.session.write_body(
             encode(
                 Transfer(
