@@ -211,8 +211,8 @@ REQUIREMENTS = [
                 "            None,\n            resume=resume",
             ),
             Change(
-                "            delivery.state = link.permitted(there)\n        link.session.write_body",
-                "            pass\n        link.session.write_body",
+                "            sent.delivery.state = link.permitted(there)\n",
+                "            pass\n",
             ),
             Change(
                 "                    state=None if abort else delivery.state,\n                    resume=True,",

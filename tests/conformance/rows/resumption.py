@@ -128,8 +128,8 @@ REQUIREMENTS = [
         "a terminal outcome of the sender changes",
         "resending_settles_with_its_own_outcome_when_both_hold_one",
         mutant=Change(
-            "if ours is None:\n            delivery.state = link.permitted(there)",
-            "if there is not None:\n            delivery.state = link.permitted(there)",
+            "if there is not None and final(sent.delivery.state) is None:",
+            "if there is not None:",
         ),
     ),
     need(
